@@ -1,0 +1,3 @@
+module notebox
+
+go 1.26.8

@@ -1,0 +1,86 @@
+"""The frames of the sandbox protocol, on this side of the stream.
+
+A frame is a version byte, a kind byte, a big-endian uint32 length and that many
+bytes of payload. The Go side (runner/frame.go) says what each kind means.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+from typing import Any
+
+VERSION = 1
+HEADER = struct.Struct(">BBI")
+CHUNK = 256 << 10  # bytes of bulk data in one frame: few system calls, little memory
+MAX_PAYLOAD = 4 << 20  # bytes; the service sends nothing larger
+IDLE_SECONDS = 30.0  # without a byte: the service pings every 10 s, so it is gone
+
+# From the service.
+JOB, NOTEBOOK_IN, INPUT, INPUT_DATA, GO, PING, CANCEL = b"J", b"N", b"I", b"B", b"G", b"P", b"C"
+# From the sandbox.
+READY, EVENT, OUTCOME, NOTEBOOK_OUT = b"R", b"E", b"O", b"n"
+FILE, FILE_DATA, FILE_END, SKIPPED, DONE, FAILED = b"F", b"D", b"Z", b"K", b"X", b"L"
+
+
+class StreamClosed(Exception):
+    """The service is gone."""
+
+
+class ProtocolError(Exception):
+    """The service sent what this version does not know."""
+
+
+class Reader:
+    """Reads frames from a descriptor, and never a byte beyond the frame asked for."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN)
+
+    def read(self) -> tuple[bytes, bytes]:
+        """Return the kind and payload of the next frame, waiting for it."""
+        version, kind, length = HEADER.unpack(self._exactly(HEADER.size))
+        if version != VERSION:
+            raise ProtocolError(f"version {version}, not {VERSION}")
+        if length > MAX_PAYLOAD:
+            raise ProtocolError(f"a frame of {length} bytes")
+        return bytes((kind,)), self._exactly(length)
+
+    def _exactly(self, size: int) -> bytes:
+        parts = []
+        while size > 0:
+            if not self._poll.poll(IDLE_SECONDS * 1000):
+                raise StreamClosed
+            part = os.read(self.fd, min(size, CHUNK))
+            if not part:
+                raise StreamClosed
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+class Writer:
+    """Writes frames to a descriptor. Not for several threads at once."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def write(self, kind: bytes, payload: bytes = b"") -> None:
+        """Write one frame, waiting until the service took it."""
+        view = memoryview(HEADER.pack(VERSION, kind[0], len(payload)) + payload)
+        while view:
+            view = view[os.write(self.fd, view) :]
+
+    def write_json(self, kind: bytes, value: Any) -> None:
+        """Write one frame of ASCII JSON, so that lone surrogates get through."""
+        self.write(kind, json.dumps(value, separators=(",", ":")).encode("ascii"))
+
+    def write_chunks(self, kind: bytes, data: bytes) -> None:
+        """Write data as frames of at most CHUNK bytes."""
+        view = memoryview(data)
+        for start in range(0, len(view), CHUNK):
+            self.write(kind, bytes(view[start : start + CHUNK]))

@@ -1,0 +1,64 @@
+"""Starts a notebook's kernel as the user: launch.py CONNECTION_FILE.
+
+The process begins as root, gives that up, and becomes ipykernel's own kernel,
+changed in how it publishes output and in nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+
+
+def main() -> None:
+    connection_file = sys.argv[1]
+    os.chmod(connection_file, 0o644)  # jupyter_client made it for root alone
+
+    # The harness's modules must not be there to be imported by the user.
+    from privileges import allow_proc_self, become_user
+
+    del sys.path[0], sys.modules["privileges"]
+    become_user()
+    allow_proc_self()
+    os.makedirs(os.environ["HOME"], mode=0o700, exist_ok=True)
+
+    launcher = importlib.util.find_spec("ipykernel_launcher")
+    assert launcher is not None and launcher.origin is not None
+    sys.argv = [launcher.origin, "-f", connection_file]
+    run_kernel()
+
+
+def run_kernel() -> None:
+    """Run ipykernel with output that is neither dropped nor held back."""
+    import zmq
+    from ipykernel import iostream
+    from ipykernel.kernelapp import IPKernelApp
+
+    max_message = 1 << 20  # characters of one stream message: a cap can act in between
+
+    class OutStream(iostream.OutStream):  # type: ignore[misc]
+        flush_interval = 0.02  # seconds, instead of 0.2: a reader sees lines as they come
+
+        def write(self, string: str) -> int | None:
+            if not isinstance(string, str) or len(string) <= max_message:
+                return super().write(string)  # type: ignore[no-any-return]
+            for start in range(0, len(string), max_message):
+                super().write(string[start : start + max_message])
+                self.flush()
+            return len(string)
+
+    OutStream.__module__, OutStream.__qualname__ = iostream.__name__, "OutStream"
+    iostream.OutStream = OutStream
+
+    class KernelApp(IPKernelApp):  # type: ignore[misc]
+        def init_iopub(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
+            # A publisher drops what its reader has not taken yet, unless told to wait.
+            context.setsockopt(zmq.XPUB_NODROP, 1)
+            super().init_iopub(context)
+
+    KernelApp.launch_instance()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Who runs what in a sandbox: the harness as root, everything of the user's as USER.
+
+The container gives root nothing but CAP_SETUID and CAP_SETGID.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+USER = 64000  # uid and gid; the image's passwd calls it sandbox
+_PR_SET_DUMPABLE = 4  # linux/prctl.h
+
+
+def become_user() -> None:
+    """Turn this process, for good, into one of the user's."""
+    # What the kernel of the host ends first when memory runs out is the user's.
+    # After the change of uid this file could not be written any more.
+    with open("/proc/self/oom_score_adj", "w") as f:
+        f.write("1000")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.setgroups([])
+    os.setresgid(USER, USER, USER)
+    os.setresuid(USER, USER, USER)
+    os.umask(0o022)
+
+
+def allow_proc_self() -> None:
+    """Give the process its own /proc/self back, which a change of uid takes away.
+
+    Libraries list /proc/self/fd and read /proc/self/maps. Only for processes that
+    hold nothing but what the user may see.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def _as_user() -> Iterator[None]:
+    """Have the user's rights, and no capability, for a moment."""
+    os.seteuid(USER)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def signal_group(pid: int, number: signal.Signals) -> None:
+    """Send a signal to the process group of one of the user's processes."""
+    with _as_user(), contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def kill_user(seconds: float) -> bool:
+    """Kill every process of the user; report whether none is left.
+
+    kill(-1) with the user's rights reaches exactly these, and no fork outruns it:
+    the system call walks all processes under a lock.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with _as_user():
+                os.kill(-1, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return True
+        reap()
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
+
+
+def reap() -> None:
+    """Take the exit status of every child that has ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def run_as_user(task: Callable[[], None], seconds: float) -> int:
+    """Run task in a child with the user's rights; return its exit status.
+
+    The child shares the descriptors of the stream. It is ended after the given
+    time; a negative result is the signal that ended it.
+    """
+    pid = os.fork()
+    if pid == 0:
+        status = 70  # EX_SOFTWARE of sysexits.h
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            become_user()
+            task()
+            status = 0
+        except BaseException as e:  # noqa: BLE001 - a fork must never return
+            os.write(2, f"{type(e).__name__}: {e}\n".encode(errors="replace"))
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)

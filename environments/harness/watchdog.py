@@ -1,0 +1,100 @@
+"""What ends a run from outside its code: the clock, the service, the output cap."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+
+import frames
+from kernel import Kernel
+from privileges import kill_user
+
+GRACE_SECONDS = 1.0  # from the interrupt of a run whose time is over to its end
+DRAIN_SECONDS = 0.05  # for what a kernel that has ended had already sent
+KILL_SECONDS = 5.0
+
+
+class Watchdog(threading.Thread):
+    """Watches one run, on a thread of its own, until finish is called.
+
+    reason says why the run was ended: "timeout", "cancelled" or "output_limit";
+    "" where nobody did. ended is called when the kernel's process is gone.
+    """
+
+    def __init__(
+        self, reader: frames.Reader, kernel: Kernel, seconds: float, ended: Callable[[], None]
+    ) -> None:
+        super().__init__(daemon=True)
+        self.reason = ""
+        self.kernel_ended = False
+        self._reader, self._kernel, self._ended = reader, kernel, ended
+        self._deadline: float | None = time.monotonic() + seconds
+        self._kill_at: float | None = None
+        self._lock = threading.Lock()
+        self._finished = False
+        self._woken, self._wake = os.pipe()
+        kernel.watch(self._kernel_has_ended)
+
+    def stop(self, reason: str, grace: float = 0.0) -> None:
+        """End the run for this reason, after an interrupt where there is grace."""
+        with self._lock:
+            if self.reason or self._finished:
+                return
+            self.reason = reason
+            self._deadline, self._kill_at = None, time.monotonic() + grace
+        if grace:
+            self._kernel.interrupt()
+        os.write(self._wake, b"k")
+
+    def finish(self) -> None:
+        """Stop watching: the run's last cell has ended."""
+        with self._lock:
+            self._finished = True
+        os.write(self._wake, b"f")
+        self.join()
+
+    def run(self) -> None:
+        poll = select.poll()
+        poll.register(self._reader.fd, select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
+        heard = time.monotonic()
+        while True:
+            due = [t for t in (self._deadline, self._kill_at, heard + frames.IDLE_SECONDS) if t]
+            ready = poll.poll(max(0.0, min(due) - time.monotonic()) * 1000 + 1)
+            now = time.monotonic()
+            for fd, _ in ready:
+                if fd == self._woken:
+                    os.read(fd, 64)
+                else:
+                    self._hear()
+                    heard = now
+            if self._finished:
+                return
+            if now > heard + frames.IDLE_SECONDS:
+                self._alone()
+            if self._deadline and now >= self._deadline:
+                self.stop("timeout", GRACE_SECONDS)
+            if self._kill_at and now >= self._kill_at:
+                self._kill_at = None
+                kill_user(KILL_SECONDS)
+
+    def _hear(self) -> None:
+        try:
+            kind, _ = self._reader.read()
+        except (frames.StreamClosed, frames.ProtocolError, OSError):
+            self._alone()
+        if kind == frames.CANCEL:
+            self.stop("cancelled")
+
+    def _alone(self) -> None:
+        """Nobody waits for this run any more: the sandbox ends with it."""
+        kill_user(KILL_SECONDS)
+        os._exit(0)
+
+    def _kernel_has_ended(self) -> None:
+        time.sleep(DRAIN_SECONDS)
+        self.kernel_ended = True
+        self._ended()

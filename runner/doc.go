@@ -1,0 +1,19 @@
+// Package runner is what it is to run a notebook: in a sandbox that nobody used
+// before and nobody will use again.
+//
+// A run goes like this:
+//
+//  1. Admission: it takes a place among those that run, or waits for one, or is
+//     turned away (Admission, a decorator of a Runner).
+//  2. An Engine starts a sandbox; the program inside says that it is ready.
+//  3. The job goes in over the sandbox's one stream: the notebook, the limits,
+//     the input files. See frame.go for the protocol.
+//  4. Output events come out as they happen and go to the Sink.
+//  5. The outcome comes out: how it ended, the executed notebook, and each file
+//     that is new, whose content goes to the Sink while it arrives.
+//  6. The sandbox is killed. Run returns when nothing of it is left.
+//
+// Nothing that comes out of a sandbox is trusted: sizes are bounded before
+// memory is taken for them, and there is a deadline on every wait. A user's
+// code that fails is an Outcome; a Runner's error is a failure of the service.
+package runner

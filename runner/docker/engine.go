@@ -1,0 +1,214 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+
+	"notebox/runner"
+)
+
+const (
+	// callTimeout bounds one call of the daemon's API that does no waiting.
+	callTimeout = 20 * time.Second
+	// removeTimeout bounds one attempt to remove a container, and
+	// removeRetry is the time between attempts in the background.
+	removeTimeout = 30 * time.Second
+	removeRetry   = 5 * time.Second
+	// removeAttempts in the background: an hour. What is left then is reaped at
+	// the next start, and ends by itself long before.
+	removeAttempts = 720
+)
+
+// Options of an Engine.
+type Options struct {
+	ServiceID string // whose containers these are; never empty
+	Runtime   string // OCI runtime: "runc", "runsc", "kata", …; "" is the daemon's default
+	Log       *slog.Logger
+}
+
+// Engine is a runner.Engine on a Docker daemon.
+type Engine struct {
+	api     *client.Client
+	options Options
+
+	mu     sync.Mutex
+	known  map[string]bool // names of the containers that this process looks after
+	ending sync.WaitGroup  // removals in the background
+}
+
+// New returns an engine on the daemon that the environment names (DOCKER_HOST
+// and its companions). It does not talk to it yet.
+func New(o Options) (*Engine, error) {
+	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil, fmt.Errorf("docker client: %w", err)
+	}
+	return &Engine{api: api, options: o, known: map[string]bool{}}, nil
+}
+
+// Close waits for removals that go on in the background, or for ctx, and lets
+// the connections go.
+func (e *Engine) Close(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() { e.ending.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	return e.api.Close()
+}
+
+// Start implements runner.Engine.
+func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runner.Limits) (runner.Sandbox, error) {
+	if err := Check(limits); err != nil {
+		return nil, err
+	}
+	id := strings.ToLower(rand.Text())
+	name := "notebox-" + id
+	e.look(name, true)
+	s, err := e.start(ctx, name, id, env, limits)
+	if err != nil {
+		e.removeLater(name)
+		return nil, e.explain(err)
+	}
+	return s, nil
+}
+
+func (e *Engine) start(ctx context.Context, name, id string, env runner.Environment, limits runner.Limits) (*sandbox, error) {
+	labels := map[string]string{
+		labelService:     e.options.ServiceID,
+		labelSandbox:     id,
+		labelEnvironment: env.Name,
+	}
+	_, err := e.api.ContainerCreate(ctx, containerConfig(env, labels), hostConfig(limits, e.options.Runtime), nil, nil, name)
+	if err != nil {
+		return nil, fmt.Errorf("create container: %w", err)
+	}
+	stream, err := e.api.ContainerAttach(ctx, name, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, fmt.Errorf("attach to container: %w", err)
+	}
+	s := newSandbox(e, name, stream)
+	if err := e.api.ContainerStart(ctx, name, container.StartOptions{}); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("start container: %w", err)
+	}
+	return s, nil
+}
+
+// Ready implements runner.Engine.
+func (e *Engine) Ready(ctx context.Context, env runner.Environment) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := e.api.ImageInspect(ctx, env.Image); err != nil {
+		return e.explain(err)
+	}
+	return nil
+}
+
+// Reap implements runner.Engine.
+func (e *Engine) Reap(ctx context.Context) (int, error) {
+	list, err := e.api.ContainerList(ctx, container.ListOptions{
+		All:     true,
+		Filters: filters.NewArgs(filters.Arg("label", labelService+"="+e.options.ServiceID)),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("list containers: %w", err)
+	}
+	reaped, failed := 0, []error(nil)
+	for _, c := range list {
+		if len(c.Names) > 0 && e.looksAfter(strings.TrimPrefix(c.Names[0], "/")) {
+			continue
+		}
+		if err := e.remove(ctx, c.ID); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		reaped++
+	}
+	return reaped, errors.Join(failed...)
+}
+
+// remove ends a container and waits until the daemon has forgotten it.
+func (e *Engine) remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	for {
+		err := e.api.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		if errdefs.IsNotFound(err) {
+			e.look(name, false)
+			return nil
+		}
+		// A conflict is a removal that goes on already; success is not yet
+		// the end where the daemon removes by itself as well.
+		if err != nil && !errdefs.IsConflict(err) {
+			return fmt.Errorf("remove container: %w", err)
+		}
+		if err == nil {
+			e.look(name, false)
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("remove container: %w", ctx.Err())
+		}
+	}
+}
+
+// removeLater removes in the background, as often as it takes.
+func (e *Engine) removeLater(name string) {
+	e.ending.Go(func() {
+		for range removeAttempts {
+			err := e.remove(context.Background(), name)
+			if err == nil {
+				return
+			}
+			e.options.Log.Warn("a container could not be removed; trying again", "container", name, "error", err)
+			time.Sleep(removeRetry)
+		}
+	})
+}
+
+func (e *Engine) look(name string, after bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if after {
+		e.known[name] = true
+	} else {
+		delete(e.known, name)
+	}
+}
+
+func (e *Engine) looksAfter(name string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.known[name]
+}
+
+// explain turns what callers can act upon into a runner.Error.
+func (e *Engine) explain(err error) error {
+	message := ""
+	switch {
+	case errdefs.IsNotFound(err):
+		message = "the sandbox image is missing: build it with `make image`"
+	case client.IsErrConnectionFailed(err):
+		message = "the Docker daemon does not answer"
+	case errors.Is(err, context.DeadlineExceeded):
+		message = "starting a sandbox took too long"
+	default:
+		return err
+	}
+	return &runner.Error{Code: runner.CodeUnavailable, Message: message, RetryAfter: 5 * time.Second, Err: err}
+}

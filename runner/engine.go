@@ -1,0 +1,40 @@
+package runner
+
+import (
+	"context"
+	"io"
+)
+
+// Engine starts sandboxes. Docker is one; a cluster is another. It knows
+// nothing of notebooks.
+type Engine interface {
+	// Start returns a sandbox whose program runs and whose stream is open. When
+	// it returns an error, or ctx ends, nothing is left behind: what cannot be
+	// removed at once is removed in the background.
+	Start(ctx context.Context, env Environment, limits Limits) (Sandbox, error)
+	// Reap removes what an earlier process of this service left behind, and
+	// returns how many sandboxes that were. It touches no other service's.
+	Reap(ctx context.Context) (int, error)
+	// Ready reports why a sandbox of env could not be started now, or nil.
+	Ready(ctx context.Context, env Environment) error
+}
+
+// Sandbox is a byte stream to the program inside, and the means to end it.
+// Read returns an *ExitError after the last byte of a program that ended.
+type Sandbox interface {
+	io.ReadWriteCloser
+	// ID is the sandbox's own name, for logs.
+	ID() string
+	// Kill ends every process of the sandbox and removes what there is of it.
+	// It may be called more than once, also after the sandbox ended by itself.
+	// It returns when nothing is left, or the error that prevents that.
+	Kill(ctx context.Context) error
+}
+
+// ExitError is the end of a sandbox that nobody asked for.
+type ExitError struct {
+	Code int    // the exit code; 128 + signal where a signal ended it, -1 where unknown
+	Log  string // the last bytes that the program wrote to stderr; may be empty
+}
+
+func (e *ExitError) Error() string { return "the sandbox ended by itself" }

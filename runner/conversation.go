@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"notebox/runner/internal/frame"
 )
 
 const (
@@ -44,20 +46,20 @@ func newConversation(s Sandbox, log *slog.Logger) *conversation {
 func (c *conversation) awaitReady(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { c.sandbox.Close() })
 	defer stop()
-	kind, payload, err := readFrame(c.sandbox, 0)
+	kind, payload, err := frame.Read(c.sandbox, 0)
 	switch {
 	case ctx.Err() != nil:
 		return &Error{Code: CodeUnavailable, Message: "starting a sandbox took too long", Err: ctx.Err()}
 	case err != nil:
 		return err
-	case kind == frameFailed:
+	case kind == frame.KindFailed:
 		return failure(payload)
-	case kind != frameReady:
+	case kind != frame.KindReady:
 		return fmt.Errorf("frame %q instead of ready", rune(kind))
 	}
-	ready, err := decodeFrame[readyFrame](kind, payload)
-	if err == nil && ready.Version != protocolVersion {
-		err = fmt.Errorf("the sandbox speaks version %d, not %d", ready.Version, protocolVersion)
+	ready, err := frame.Decode[frame.Ready](kind, payload)
+	if err == nil && ready.Version != frame.Version {
+		err = fmt.Errorf("the sandbox speaks version %d, not %d", ready.Version, frame.Version)
 	}
 	return err
 }
@@ -86,7 +88,7 @@ func (c *conversation) ping(alive context.Context) {
 			return
 		case <-tick.C:
 			// An error shows on the reading side.
-			_ = c.write(func(w io.Writer) error { return writeFrame(w, framePing, nil) })
+			_ = c.write(func(w io.Writer) error { return frame.Write(w, frame.KindPing, nil) })
 		}
 	}
 }
@@ -104,12 +106,12 @@ func (c *conversation) send(ctx context.Context, spec Spec) error {
 	stop := context.AfterFunc(ctx, func() { c.sandbox.Close() })
 	defer stop()
 	err := c.write(func(w io.Writer) error {
-		if err := writeJSON(w, frameJob, newJob(spec)); err != nil {
+		if err := frame.WriteJSON(w, frame.KindJob, newJob(spec)); err != nil {
 			return err
 		}
 		for rest := spec.Notebook; len(rest) > 0; {
-			n := min(len(rest), chunkSize)
-			if err := writeFrame(w, frameNotebookIn, rest[:n]); err != nil {
+			n := min(len(rest), frame.ChunkSize)
+			if err := frame.Write(w, frame.KindNotebookIn, rest[:n]); err != nil {
 				return err
 			}
 			rest = rest[n:]
@@ -119,7 +121,7 @@ func (c *conversation) send(ctx context.Context, spec Spec) error {
 				return fmt.Errorf("input file: %w", err)
 			}
 		}
-		return writeFrame(w, frameGo, nil)
+		return frame.Write(w, frame.KindGo, nil)
 	})
 	if err != nil {
 		return fmt.Errorf("send the job: %w", err)
@@ -127,8 +129,8 @@ func (c *conversation) send(ctx context.Context, spec Spec) error {
 	return nil
 }
 
-func newJob(spec Spec) jobFrame {
-	job := jobFrame{
+func newJob(spec Spec) frame.Job {
+	job := frame.Job{
 		NotebookBytes:  len(spec.Notebook),
 		Inputs:         make([]string, 0, len(spec.Inputs)),
 		Env:            spec.Env,
@@ -153,14 +155,14 @@ func sendInput(w io.Writer, in Input) error {
 		return err
 	}
 	defer content.Close()
-	if err := writeJSON(w, frameInput, inputFrame{Path: in.Path}); err != nil {
+	if err := frame.WriteJSON(w, frame.KindInput, frame.Input{Path: in.Path}); err != nil {
 		return err
 	}
-	chunk := make([]byte, chunkSize)
+	chunk := make([]byte, frame.ChunkSize)
 	for {
 		n, err := io.ReadFull(content, chunk)
 		if n > 0 {
-			if err := writeFrame(w, frameInputData, chunk[:n]); err != nil {
+			if err := frame.Write(w, frame.KindInputData, chunk[:n]); err != nil {
 				return err
 			}
 		}
@@ -174,7 +176,7 @@ func sendInput(w io.Writer, in Input) error {
 }
 
 func failure(payload []byte) error {
-	f, err := decodeFrame[failedFrame](frameFailed, payload)
+	f, err := frame.Decode[frame.Failed](frame.KindFailed, payload)
 	if err != nil {
 		return err
 	}

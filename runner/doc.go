@@ -7,7 +7,7 @@
 //     turned away (Admission, a decorator of a Runner).
 //  2. An Engine starts a sandbox; the program inside says that it is ready.
 //  3. The job goes in over the sandbox's one stream: the notebook, the limits,
-//     the input files. See frame.go for the protocol.
+//     the input files. See internal/frame for the protocol.
 //  4. Output events come out as they happen and go to the Sink.
 //  5. The outcome comes out: how it ended, the executed notebook, and each file
 //     that is new, whose content goes to the Sink while it arrives.

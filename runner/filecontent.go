@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"notebox/runner/internal/frame"
 )
 
 // errIncomplete is the cause where a file could not be read to its end inside.
@@ -30,19 +32,19 @@ func (f *fileContent) Read(p []byte) (int, error) {
 
 // next takes one frame of the content.
 func (f *fileContent) next() error {
-	kind, payload, err := readFrame(f.r.c.sandbox, 0)
+	kind, payload, err := frame.Read(f.r.c.sandbox, 0)
 	if err != nil {
 		return err
 	}
 	switch kind {
-	case frameFileData:
+	case frame.KindFileData:
 		if f.r.bytes += int64(len(payload)); f.r.bytes > f.r.spec.Limits.FileSize {
 			return fmt.Errorf("files of more than %d bytes", f.r.spec.Limits.FileSize)
 		}
 		f.rest = payload
 		return nil
-	case frameFileEnd:
-		end, err := decodeFrame[fileEndFrame](kind, payload)
+	case frame.KindFileEnd:
+		end, err := frame.Decode[frame.FileEnd](kind, payload)
 		if err == nil && end.Reason != "" {
 			err = fmt.Errorf("%w: %s", errIncomplete, end.Reason)
 		}

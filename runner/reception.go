@@ -9,6 +9,8 @@ import (
 	"path"
 	"time"
 	"unicode/utf8"
+
+	"notebox/runner/internal/frame"
 )
 
 const (
@@ -47,16 +49,16 @@ func (r *reception) receive(ctx context.Context) (*Outcome, error) {
 	extend(r.spec.Limits.Timeout + runSlack)
 	stop := context.AfterFunc(ctx, func() {
 		extend(cancelSlack)
-		_ = r.c.write(func(w io.Writer) error { return writeFrame(w, frameCancel, nil) })
+		_ = r.c.write(func(w io.Writer) error { return frame.Write(w, frame.KindCancel, nil) })
 	})
 	defer stop()
 
 	var err error
 	for !r.done && err == nil {
-		var kind frameKind
+		var kind frame.Kind
 		var payload []byte
-		if kind, payload, err = readFrame(r.c.sandbox, jsonGrowth*r.spec.Limits.Output+maxControlFrame); err == nil {
-			if kind == frameOutcome && ctx.Err() == nil {
+		if kind, payload, err = frame.Read(r.c.sandbox, frame.JSONGrowth*r.spec.Limits.Output+frame.MaxControl); err == nil {
+			if kind == frame.KindOutcome && ctx.Err() == nil {
 				extend(collectTimeout)
 			}
 			err = r.take(ctx, kind, payload)
@@ -72,37 +74,37 @@ func (r *reception) receive(ctx context.Context) (*Outcome, error) {
 }
 
 // take handles one frame.
-func (r *reception) take(ctx context.Context, kind frameKind, payload []byte) error {
+func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) error {
 	switch kind {
-	case frameEvent:
+	case frame.KindEvent:
 		return r.event(payload)
-	case frameOutcome:
+	case frame.KindOutcome:
 		return r.outcome(payload)
-	case frameNotebookOut:
+	case frame.KindNotebookOut:
 		return r.notebookPart(payload)
-	case frameFile:
+	case frame.KindFile:
 		return r.file(ctx, payload)
-	case frameSkipped:
-		s, err := decodeFrame[Skipped](kind, payload)
+	case frame.KindSkipped:
+		s, err := frame.Decode[Skipped](kind, payload)
 		if err == nil && len(r.out.Skipped) < maxSkipped {
 			r.out.Skipped = append(r.out.Skipped, s)
 		}
 		return err
-	case frameDone:
-		d, err := decodeFrame[doneFrame](kind, payload)
+	case frame.KindDone:
+		d, err := frame.Decode[frame.Done](kind, payload)
 		if err == nil && !d.Collected {
 			r.out.Skipped = append(r.out.Skipped, Skipped{dataFolder, "looking for new files took too long"})
 		}
 		r.done = true
 		return err
-	case frameFailed:
+	case frame.KindFailed:
 		return failure(payload)
 	}
 	return fmt.Errorf("frame %q after go", rune(kind))
 }
 
 func (r *reception) event(payload []byte) error {
-	e, err := decodeFrame[Event](frameEvent, payload)
+	e, err := frame.Decode[Event](frame.KindEvent, payload)
 	if err != nil {
 		return err
 	}
@@ -116,23 +118,24 @@ func (r *reception) event(payload []byte) error {
 }
 
 func (r *reception) outcome(payload []byte) error {
-	o, err := decodeFrame[outcomeFrame](frameOutcome, payload)
+	o, err := frame.Decode[frame.Outcome](frame.KindOutcome, payload)
 	if err != nil {
 		return err
 	}
-	switch o.Status {
+	status := Status(o.Status)
+	switch status {
 	case StatusOK, StatusError, StatusTimeout, StatusOutOfMemory, StatusKilled, StatusOutputLimit, StatusCancelled:
 	default:
 		return fmt.Errorf("outcome of status %q", o.Status)
 	}
-	r.out.Status = o.Status
+	r.out.Status = status
 	r.out.Usage = Usage{Wall: time.Duration(o.WallNS), CPU: time.Duration(o.CPUNS), PeakMemory: o.PeakMemory}
 	return nil
 }
 
 func (r *reception) notebookPart(payload []byte) error {
 	// The executed notebook holds what went in, written anew, and the output.
-	limit := jsonGrowth*(int64(len(r.spec.Notebook))+r.spec.Limits.Output) + maxEvents*outputOverhead
+	limit := frame.JSONGrowth*(int64(len(r.spec.Notebook))+r.spec.Limits.Output) + maxEvents*outputOverhead
 	if int64(r.notebook.Len()+len(payload)) > limit {
 		return fmt.Errorf("an executed notebook of more than %d bytes", limit)
 	}
@@ -142,7 +145,7 @@ func (r *reception) notebookPart(payload []byte) error {
 
 // file hands one file to the Sink while it arrives.
 func (r *reception) file(ctx context.Context, payload []byte) error {
-	f, err := decodeFrame[fileFrame](frameFile, payload)
+	f, err := frame.Decode[frame.File](frame.KindFile, payload)
 	if err != nil {
 		return err
 	}

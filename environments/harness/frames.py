@@ -1,7 +1,7 @@
 """The frames of the sandbox protocol, on this side of the stream.
 
 A frame is a version byte, a kind byte, a big-endian uint32 length and that many
-bytes of payload. The Go side (runner/frame.go) says what each kind means.
+bytes of payload. The Go side (runner/internal/frame) says what each kind means.
 """
 
 from __future__ import annotations

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/docker/go-units"
+
+	"notebox/runner"
+	"notebox/server"
+	"notebox/storage"
+)
+
+// settings are the flags of notebox serve. Each is also an environment
+// variable: --max-body is NOTEBOX_MAX_BODY.
+type settings struct {
+	listen, publicURL string
+	storageURL        string
+	urlTTL            time.Duration
+	stateDir          string
+	serviceID         string
+	apiKeysFile       string
+	noAuth            bool
+	allowOrigins      list
+	fetchAllow        list
+	runtime           string
+	image             string
+	limits            runner.Limits
+	maxTimeout        time.Duration
+	maxBody           int64
+	maxUpload         int64
+	admission         runner.AdmissionLimits
+	drain             time.Duration
+}
+
+// runsPerCore is how many runs share a core by default: they wait for input,
+// files and libraries much of the time.
+const runsPerCore = 2
+
+func (s *settings) register(f *flag.FlagSet) {
+	s.limits = runner.DefaultLimits()
+	s.maxBody, s.maxUpload = server.DefaultMaxBody, server.DefaultMaxUpload
+	running := runsPerCore * runtime.NumCPU()
+	data := filepath.Join(xdg.DataHome, "notebox")
+
+	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address to serve")
+	f.StringVar(&s.publicURL, "public-url", "", "what links start with (default: as the request came)")
+	f.StringVar(&s.storageURL, "storage", "file://"+filepath.ToSlash(filepath.Join(data, "files")), "where files and images are kept: file:///folder or mem://")
+	f.DurationVar(&s.urlTTL, "url-ttl", storage.DefaultTTL, "how long a link to a file works")
+	f.StringVar(&s.stateDir, "state-dir", filepath.Join(xdg.StateHome, "notebox"), "folder of this service alone: its id, the secret of its links, uploads under way")
+	f.StringVar(&s.serviceID, "service-id", "", "whose sandboxes these are on the Docker daemon (default: made once, kept in the state folder)")
+	f.StringVar(&s.apiKeysFile, "api-keys-file", "", "file with one API key a line")
+	f.BoolVar(&s.noAuth, "no-auth", false, "allow an address other than loopback without API keys")
+	f.Var(&s.allowOrigins, "allow-origin", "origins of web pages that may call, with commas between")
+	f.Var(&s.fetchAllow, "fetch-allow", "private hosts that files[].url may name, with commas between")
+	f.StringVar(&s.runtime, "sandbox-runtime", "", "OCI runtime of the sandboxes, as the Docker daemon names it: runsc, kata, crun (default: the daemon's own)")
+	f.StringVar(&s.image, "image", "", "sandbox image (default: the one that belongs to this program, see notebox image)")
+
+	f.Var((*size)(&s.limits.Memory), "memory", "memory of one sandbox, /mnt/data and /tmp included")
+	f.Float64Var(&s.limits.CPUs, "cpus", s.limits.CPUs, "cores of one sandbox")
+	f.Int64Var(&s.limits.Pids, "pids", s.limits.Pids, "processes and threads of one sandbox")
+	f.Var((*size)(&s.limits.DataSize), "data-size", "size of /mnt/data")
+	f.Var((*size)(&s.limits.TmpSize), "tmp-size", "size of /tmp")
+	f.DurationVar(&s.limits.Timeout, "timeout", s.limits.Timeout, "time limit of a run that asks for none")
+	f.DurationVar(&s.maxTimeout, "max-timeout", server.DefaultMaxTimeout, "highest time limit that a run may ask for")
+	f.Var((*size)(&s.limits.Output), "max-output", "output of one run")
+	f.Var((*size)(&s.maxBody), "max-body", "size of a request in JSON or text")
+	f.Var((*size)(&s.maxUpload), "max-upload", "size of a multipart request")
+	f.IntVar(&s.limits.Files, "max-files", s.limits.Files, "files returned from one run")
+	f.Var((*size)(&s.limits.FileSize), "max-files-size", "size of all files returned from one run")
+
+	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
+	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place")
+	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
+	f.DurationVar(&s.drain, "drain", 20*time.Second, "how long runs may go on after a signal to end")
+}
+
+// check finds what cannot be meant, and names the flag.
+func (s *settings) check() error {
+	for _, p := range []struct {
+		flag string
+		ok   bool
+	}{
+		{"--cpus", s.limits.CPUs > 0 && !math.IsInf(s.limits.CPUs, 1)},
+		{"--pids", s.limits.Pids > 0},
+		{"--timeout", s.limits.Timeout > 0},
+		{"--max-timeout (at least --timeout)", s.maxTimeout >= s.limits.Timeout},
+		{"--max-files", s.limits.Files >= 0},
+		{"--max-running", s.admission.MaxRunning > 0},
+		{"--max-waiting", s.admission.MaxWaiting >= 0},
+		{"--max-wait", s.admission.MaxWait > 0},
+		{"--url-ttl", s.urlTTL > 0},
+		{"--drain", s.drain >= 0},
+	} {
+		if !p.ok {
+			return fmt.Errorf("%s is out of range", p.flag)
+		}
+	}
+	return nil
+}
+
+// size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.
+type size int64
+
+func (s *size) String() string { return units.BytesSize(float64(*s)) }
+
+func (s *size) Set(text string) error {
+	n, err := units.RAMInBytes(strings.ReplaceAll(text, " ", ""))
+	if err == nil && n <= 0 {
+		err = fmt.Errorf("not above zero")
+	}
+	*s = size(n)
+	return err
+}
+
+// list is a flag of several values, with commas between or given repeatedly.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(text string) error {
+	for _, part := range strings.Split(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			*l = append(*l, part)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+// Command notebox runs code that somebody else wrote: notebox serve answers the
+// HTTP API, and the other subcommands are for those who operate it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/peterbourgon/ff/v3/ffcli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the program at once.
+	context.AfterFunc(ctx, stop)
+	err := command().ParseAndRun(ctx, os.Args[1:])
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "notebox:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *ffcli.Command {
+	return &ffcli.Command{
+		ShortUsage: "notebox <subcommand> [flags]",
+		Subcommands: []*ffcli.Command{
+			serveCommand(),
+			imageCommand(),
+			healthcheckCommand(),
+		},
+		Exec: func(context.Context, []string) error { return flag.ErrHelp },
+	}
+}

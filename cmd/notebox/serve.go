@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/peterbourgon/ff/v3"
+	"github.com/peterbourgon/ff/v3/ffcli"
+
+	"notebox/environments"
+	"notebox/runner"
+	"notebox/runner/docker"
+	"notebox/server"
+	"notebox/storage"
+)
+
+const (
+	reapTimeout = time.Minute
+	// closeTimeout bounds what is left to do after the last run has ended.
+	closeTimeout = 15 * time.Second
+)
+
+func serveCommand() *ffcli.Command {
+	var s settings
+	flags := flag.NewFlagSet("notebox serve", flag.ContinueOnError)
+	s.register(flags)
+	return &ffcli.Command{
+		Name:       "serve",
+		ShortUsage: "notebox serve [flags]",
+		ShortHelp:  "answer the HTTP API",
+		LongHelp:   "Each flag is also an environment variable, NOTEBOX_ and the flag in capitals\n(--max-body is NOTEBOX_MAX_BODY), read from a file .env in the current folder too.",
+		FlagSet:    flags,
+		Options: []ff.Option{
+			ff.WithEnvVarPrefix("NOTEBOX"),
+			ff.WithConfigFile(".env"),
+			ff.WithAllowMissingConfigFile(true),
+			ff.WithConfigFileParser(ff.EnvParser),
+			ff.WithIgnoreUndefined(true), // .env holds other programs' variables too
+		},
+		Exec: func(ctx context.Context, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unexpected argument %q", args[0])
+			}
+			p, err := newProgram(ctx, s, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+			if err != nil {
+				return err
+			}
+			return errors.Join(p.run(ctx), p.close())
+		},
+	}
+}
+
+// program is the wired service.
+type program struct {
+	settings settings
+	log      *slog.Logger
+	state    *state
+	store    *storage.Store
+	engine   *docker.Engine
+	listener net.Listener
+	http     *http.Server
+	closers  []func() error // in the order in which they were opened
+}
+
+// newProgram wires everything up and listens; nothing is served yet.
+func newProgram(ctx context.Context, s settings, log *slog.Logger) (p *program, err error) {
+	p = &program{settings: s, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	if err := s.check(); err != nil {
+		return p, err
+	}
+	if err := docker.Check(s.limits); err != nil {
+		return p, err
+	}
+	var keys server.Keys
+	if s.apiKeysFile != "" {
+		if keys, err = server.LoadKeys(s.apiKeysFile); err != nil {
+			return p, err
+		}
+	}
+	if err := server.CheckListen(s.listen, keys.Len() > 0, s.noAuth); err != nil {
+		return p, err
+	}
+	if err := p.openState(); err != nil {
+		return p, err
+	}
+	if err := p.openStore(ctx); err != nil {
+		return p, err
+	}
+	all, err := p.openEngine(ctx)
+	if err != nil {
+		return p, err
+	}
+	if p.listener, err = net.Listen("tcp", s.listen); err != nil {
+		return p, err
+	}
+	p.onClose(func() error { p.listener.Close(); return nil })
+	return p, p.newServer(keys, all)
+}
+
+func (p *program) openState() (err error) {
+	if p.state, err = openState(p.settings.stateDir); err != nil {
+		return err
+	}
+	p.onClose(p.state.close)
+	if p.settings.serviceID == "" {
+		p.settings.serviceID, err = p.state.serviceID()
+	}
+	return err
+}
+
+func (p *program) openStore(ctx context.Context) (err error) {
+	p.store, err = storage.Open(ctx, storage.Options{
+		URL:     p.settings.storageURL,
+		KeyFile: p.state.path("link-keys"),
+		TTL:     p.settings.urlTTL,
+	})
+	if err == nil {
+		p.onClose(p.store.Close)
+	}
+	return err
+}
+
+// openEngine also removes what an earlier process left behind, and makes sure
+// that sandboxes can be started.
+func (p *program) openEngine(ctx context.Context) ([]environments.Environment, error) {
+	all, err := environments.Load()
+	if err != nil {
+		return nil, err
+	}
+	if p.settings.image != "" {
+		all[0].Image = p.settings.image
+	}
+	p.engine, err = docker.New(docker.Options{
+		ServiceID: p.settings.serviceID,
+		Runtime:   p.settings.runtime,
+		Log:       p.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		return p.engine.Close(ctx)
+	})
+	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
+	defer cancel()
+	for _, e := range all {
+		if err := p.engine.Ready(ctx, runner.Environment{Name: e.Name, Image: e.Image}); err != nil {
+			return nil, err
+		}
+	}
+	reaped, err := p.engine.Reap(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if reaped > 0 {
+		p.log.Info("removed sandboxes that an earlier process left behind", "count", reaped)
+	}
+	return all, nil
+}
+
+func (p *program) newServer(keys server.Keys, all []environments.Environment) error {
+	first := runner.Environment{Name: all[0].Name, Image: all[0].Image}
+	api, err := server.New(server.Config{
+		Runner:       runner.NewAdmission(runner.NewSingleUse(p.engine, p.log), p.settings.admission),
+		Store:        p.store,
+		Environments: all,
+		Ready:        func(ctx context.Context) error { return p.engine.Ready(ctx, first) },
+		ListenAddr:   p.listener.Addr().String(),
+		PublicURL:    p.settings.publicURL,
+		Keys:         keys,
+		AllowOrigins: p.settings.allowOrigins,
+		Limits:       p.settings.limits,
+		MaxTimeout:   p.settings.maxTimeout,
+		MaxBody:      p.settings.maxBody,
+		MaxUpload:    p.settings.maxUpload,
+		FetchAllow:   p.settings.fetchAllow,
+		TempDir:      p.state.path("uploads"),
+		Log:          p.log,
+	})
+	if err != nil {
+		return err
+	}
+	p.http = api.HTTPServer()
+	return nil
+}
+
+// run serves until ctx ends, then lets runs end, cancels those that take longer
+// than --drain, and returns when the last reply is out.
+func (p *program) run(ctx context.Context) error {
+	runs, cancelRuns := context.WithCancel(context.Background())
+	defer cancelRuns()
+	p.http.BaseContext = func(net.Listener) context.Context { return runs }
+	failed := make(chan error, 1)
+	go func() { failed <- p.http.Serve(p.listener) }()
+	p.log.Info("notebox serves", "url", "http://"+p.listener.Addr().String(), "state", p.settings.stateDir, "storage", p.settings.storageURL)
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	p.log.Info("ending: no new requests; waiting for those that run", "drain", p.settings.drain)
+	if p.shutdown(p.settings.drain) == nil {
+		return nil
+	}
+	cancelRuns()
+	if err := p.shutdown(closeTimeout); err != nil {
+		return fmt.Errorf("requests still open at the end: %w", errors.Join(err, p.http.Close()))
+	}
+	return nil
+}
+
+func (p *program) shutdown(d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return p.http.Shutdown(ctx)
+}
+
+func (p *program) onClose(f func() error) { p.closers = append(p.closers, f) }
+
+// close undoes what newProgram did, in the opposite order.
+func (p *program) close() error {
+	var all []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		all = append(all, p.closers[i]())
+	}
+	p.closers = nil
+	return errors.Join(all...)
+}

@@ -1,0 +1,165 @@
+// Package frame is the sandbox protocol: frames in both directions over one
+// stream. The program at its other end is environments/harness.
+//
+// A frame is a version byte, a kind byte, a big-endian uint32 length and that
+// many bytes of payload. A run is, seen from the service:
+//
+//	← ready
+//	→ job, notebook…, (input, data…)…, go
+//	← event…
+//	← outcome, notebook…
+//	← (file, data…, end | skipped)…
+//	← done
+//
+// Pings go out all the while; a cancel may go out between go and outcome. A
+// failed may come in instead of any of the harness's frames.
+package frame
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Version of the protocol; both sides must have the same.
+const Version = 1
+
+// Kind says what a frame's payload is.
+type Kind byte
+
+// To the sandbox.
+const (
+	KindJob        Kind = 'J' // Job
+	KindNotebookIn Kind = 'N' // a part of the notebook
+	KindInput      Kind = 'I' // Input: the data frames after it are its content
+	KindInputData  Kind = 'B'
+	KindGo         Kind = 'G' // all is there: run
+	KindPing       Kind = 'P' // the service is alive
+	KindCancel     Kind = 'C' // end the run now
+)
+
+// From the sandbox.
+const (
+	KindReady       Kind = 'R' // Ready
+	KindEvent       Kind = 'E' // runner.Event
+	KindOutcome     Kind = 'O' // Outcome
+	KindNotebookOut Kind = 'n' // a part of the executed notebook
+	KindFile        Kind = 'F' // File: the data frames after it are its content
+	KindFileData    Kind = 'D'
+	KindFileEnd     Kind = 'Z' // FileEnd
+	KindSkipped     Kind = 'K' // runner.Skipped
+	KindDone        Kind = 'X' // Done
+	KindFailed      Kind = 'L' // Failed: the harness itself failed
+)
+
+const (
+	headerSize = 6 // bytes
+	// ChunkSize is how much bulk data is put into one frame, in bytes, as in the
+	// harness: few system calls, little memory.
+	ChunkSize = 256 << 10
+	// MaxControl bounds every frame but events, in bytes: a path and some
+	// numbers, or one chunk.
+	MaxControl = 1 << 20
+	// JSONGrowth is how much longer text can get as ASCII JSON: \u00XX for one
+	// byte, or six for each three bytes of the rest.
+	JSONGrowth = 6
+)
+
+// Job is what the service asks for. The JSON names are those of the harness.
+type Job struct {
+	NotebookBytes  int               `json:"notebook_bytes"`
+	Inputs         []string          `json:"inputs"`
+	Env            map[string]string `json:"env"`
+	StopOnError    bool              `json:"stop_on_error"`
+	TimeoutSeconds float64           `json:"timeout_seconds"`
+	MaxOutput      int64             `json:"max_output"`
+	MaxFiles       int               `json:"max_files"`
+	MaxFileBytes   int64             `json:"max_file_bytes"`
+}
+
+type (
+	// Input announces a file for /mnt/data.
+	Input struct {
+		Path string `json:"path"`
+	}
+	// Ready says that a job can be taken.
+	Ready struct {
+		Version int `json:"version"`
+	}
+	// Outcome says how the cells went.
+	Outcome struct {
+		Status     string `json:"status"` // a runner.Status
+		WallNS     int64  `json:"wall_ns"`
+		CPUNS      int64  `json:"cpu_ns"`
+		PeakMemory int64  `json:"peak_memory"`
+	}
+	// File announces a file that the run made or changed.
+	File struct {
+		Path string `json:"path"`
+	}
+	// FileEnd is the end of a file's content.
+	FileEnd struct {
+		Reason string `json:"reason"` // why the content is not whole; else ""
+	}
+	// Done is the end of the run.
+	Done struct {
+		Collected bool `json:"collected"` // false where collecting the files was cut short
+	}
+	// Failed is the harness's own failure.
+	Failed struct {
+		Message string `json:"message"`
+	}
+)
+
+// Write writes one frame in one Write.
+func Write(w io.Writer, kind Kind, payload []byte) error {
+	buffer := make([]byte, headerSize, headerSize+len(payload))
+	buffer[0], buffer[1] = Version, byte(kind)
+	binary.BigEndian.PutUint32(buffer[2:], uint32(len(payload)))
+	_, err := w.Write(append(buffer, payload...))
+	return err
+}
+
+// WriteJSON writes one frame whose payload is v as JSON.
+func WriteJSON(w io.Writer, kind Kind, v any) error {
+	payload, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("frame %c: %w", kind, err)
+	}
+	return Write(w, kind, payload)
+}
+
+// Read reads one frame from a sender that is not trusted. maxEvent bounds
+// the payload of an event, in bytes.
+func Read(r io.Reader, maxEvent int64) (Kind, []byte, error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return 0, nil, err
+	}
+	if header[0] != Version {
+		return 0, nil, fmt.Errorf("frame of version %d, not %d", header[0], Version)
+	}
+	kind, size := Kind(header[1]), int64(binary.BigEndian.Uint32(header[2:]))
+	limit := int64(MaxControl)
+	if kind == KindEvent {
+		limit = max(limit, maxEvent)
+	}
+	if size > limit {
+		return 0, nil, fmt.Errorf("frame %q of %d bytes, more than %d", rune(kind), size, limit)
+	}
+	payload := make([]byte, size)
+	if _, err := io.ReadFull(r, payload); err != nil {
+		return 0, nil, fmt.Errorf("frame %q: %w", rune(kind), err)
+	}
+	return kind, payload, nil
+}
+
+// Decode reads a payload that is JSON.
+func Decode[T any](kind Kind, payload []byte) (T, error) {
+	var v T
+	if err := json.Unmarshal(payload, &v); err != nil {
+		return v, fmt.Errorf("frame %q: %w", rune(kind), err)
+	}
+	return v, nil
+}

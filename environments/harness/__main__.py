@@ -23,6 +23,7 @@ import cgroup
 import files
 import frames
 import nbformat
+from display import NAME, Display
 from execute import Executor
 from kernel import HOME, Kernel
 from privileges import kill_user, run_as_user
@@ -65,6 +66,7 @@ def main() -> None:
 def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     name = os.environ.get("NOTEBOX_KERNEL", "python3")
     kernel = Kernel(name, environment({}))
+    display = Display()
     writer.write_json(frames.READY, {"version": frames.VERSION, "kernel": name})
     job = await_job(reader)
     nb = nbformat.reads(await_notebook(reader, job.notebook_bytes), as_version=4)
@@ -76,7 +78,9 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
         raise RuntimeError(f"the input files could not be written ({status})")
     untouched = files.marks(job.inputs)
 
-    outcome = run_cells(nb, job, kernel, reader, writer)
+    executor = Executor(kernel, writer, job.stop_on_error, job.max_output)
+    watchdog = Watchdog(reader, kernel, display, job.timeout_seconds, executor.abort)
+    outcome = run_cells(nb, executor, watchdog, kernel)
     writer.write_json(frames.OUTCOME, outcome)
     writer.write_chunks(frames.NOTEBOOK_OUT, nbformat.writes(nb).encode("utf-8", "ufffd"))
     collector = files.Collector(writer, untouched, job.max_files, job.max_file_bytes)
@@ -94,6 +98,7 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
         "SHELL": "/bin/bash",
         "LANG": "C.UTF-8",
         "PATH": os.environ["PATH"],
+        "DISPLAY": NAME,
         # Compiled modules of the user's are no files that a run has made.
         "PYTHONPYCACHEPREFIX": "/tmp/pycache",
         **extra,
@@ -121,17 +126,11 @@ def await_notebook(reader: frames.Reader, size: int) -> str:
 
 
 def run_cells(
-    nb: nbformat.NotebookNode,
-    job: Job,
-    kernel: Kernel,
-    reader: frames.Reader,
-    writer: frames.Writer,
+    nb: nbformat.NotebookNode, executor: Executor, watchdog: Watchdog, kernel: Kernel
 ) -> dict[str, Any]:
     """Run the notebook in place and end the user's processes; say how it went."""
-    executor = Executor(kernel, writer, job.stop_on_error, job.max_output)
     before = cgroup.read()
     start = time.monotonic()
-    watchdog = Watchdog(reader, kernel, job.timeout_seconds, executor.abort)
     watchdog.start()
     executor.execute_notebook(nb, watchdog)
     watchdog.finish()
@@ -142,8 +141,9 @@ def run_cells(
         kernel.shut_down()
     if not kill_user(KILL_SECONDS):
         raise RuntimeError("a process of the user could not be killed")
+    oom = after.oom_kills > before.oom_kills
     return {
-        "status": status(watchdog.reason, died, after.oom_kills > before.oom_kills, executor.errors),
+        "status": status(watchdog.reason, died, oom, executor.errors),
         "wall_ns": int(wall * 1e9),
         "cpu_ns": after.cpu_ns - before.cpu_ns,
         "peak_memory": after.peak_memory,

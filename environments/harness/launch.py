@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 
 
@@ -21,7 +22,8 @@ def main() -> None:
     del sys.path[0], sys.modules["privileges"]
     become_user()
     allow_proc_self()
-    os.makedirs(os.environ["HOME"], mode=0o700, exist_ok=True)
+    # Like a new user's: the image keeps caches there that take long to make.
+    shutil.copytree("/etc/skel", os.environ["HOME"], dirs_exist_ok=True)
 
     launcher = importlib.util.find_spec("ipykernel_launcher")
     assert launcher is not None and launcher.origin is not None

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 import frames
+from display import Display
 from kernel import Kernel
 from privileges import kill_user
 
@@ -25,12 +26,18 @@ class Watchdog(threading.Thread):
     """
 
     def __init__(
-        self, reader: frames.Reader, kernel: Kernel, seconds: float, ended: Callable[[], None]
+        self,
+        reader: frames.Reader,
+        kernel: Kernel,
+        display: Display,
+        seconds: float,
+        ended: Callable[[], None],
     ) -> None:
         super().__init__(daemon=True)
         self.reason = ""
         self.kernel_ended = False
-        self._reader, self._kernel, self._ended = reader, kernel, ended
+        self._reader, self._kernel, self._display = reader, kernel, display
+        self._ended = ended
         self._deadline: float | None = time.monotonic() + seconds
         self._kill_at: float | None = None
         self._lock = threading.Lock()
@@ -60,6 +67,8 @@ class Watchdog(threading.Thread):
         poll = select.poll()
         poll.register(self._reader.fd, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
+        if (screen := self._display.fileno()) >= 0:
+            poll.register(screen, select.POLLIN)
         heard = time.monotonic()
         while True:
             due = [t for t in (self._deadline, self._kill_at, heard + frames.IDLE_SECONDS) if t]
@@ -68,6 +77,9 @@ class Watchdog(threading.Thread):
             for fd, _ in ready:
                 if fd == self._woken:
                     os.read(fd, 64)
+                elif fd == screen:
+                    poll.unregister(screen)
+                    self._display.start()
                 else:
                     self._hear()
                     heard = now

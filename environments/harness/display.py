@@ -1,0 +1,56 @@
+"""A virtual display that costs nothing until a program connects to it.
+
+The harness listens where an X server would. At the first connection it starts
+Xvfb as the user and hands it the socket, by systemd's protocol for that
+(sd_listen_fds(3)), which Xvfb speaks.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+
+from privileges import become_user
+
+NAME = ":99"
+_SOCKET = "/tmp/.X11-unix/X99"
+# bash, since dash knows descriptors of one digit only. The shell keeps its process id
+# when it becomes Xvfb, which checks LISTEN_PID.
+_START = (
+    "exec 3<&{fd}; LISTEN_PID=$$ LISTEN_FDS=1"
+    " exec Xvfb {name} -screen 0 1280x1024x24 -nolisten tcp -noreset"
+)
+
+
+class Display:
+    """The socket of a display that is not there yet."""
+
+    def __init__(self) -> None:
+        os.makedirs(os.path.dirname(_SOCKET), exist_ok=True)
+        os.chmod(os.path.dirname(_SOCKET), 0o1777)
+        self._listener: socket.socket | None = socket.socket(socket.AF_UNIX)
+        self._listener.bind(_SOCKET)
+        os.chmod(_SOCKET, 0o777)
+        self._listener.listen()
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when a program connects, or -1."""
+        return self._listener.fileno() if self._listener else -1
+
+    def start(self) -> None:
+        """Start the X server, which answers whoever has connected."""
+        if self._listener is None:
+            return
+        subprocess.Popen(
+            ["/bin/bash", "-c", _START.format(fd=self.fileno(), name=NAME)],
+            pass_fds=(self.fileno(),),
+            preexec_fn=become_user,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": os.environ["PATH"]},
+        )
+        self._listener.close()
+        self._listener = None

@@ -65,6 +65,7 @@ type program struct {
 	store    *storage.Store
 	engine   *docker.Engine
 	listener net.Listener
+	api      *server.Server
 	http     *http.Server
 	closers  []func() error // in the order in which they were opened
 }
@@ -174,7 +175,8 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 
 func (p *program) newServer(keys server.Keys, all []environments.Environment) error {
 	first := runner.Environment{Name: all[0].Name, Image: all[0].Image}
-	api, err := server.New(server.Config{
+	var err error
+	p.api, err = server.New(server.Config{
 		Runner:       runner.NewAdmission(runner.NewSingleUse(p.engine, p.log), p.settings.admission),
 		Store:        p.store,
 		Environments: all,
@@ -194,16 +196,13 @@ func (p *program) newServer(keys server.Keys, all []environments.Environment) er
 	if err != nil {
 		return err
 	}
-	p.http = api.HTTPServer()
+	p.http = p.api.HTTPServer()
 	return nil
 }
 
 // run serves until ctx ends, then lets runs end, cancels those that take longer
 // than --drain, and returns when the last reply is out.
 func (p *program) run(ctx context.Context) error {
-	runs, cancelRuns := context.WithCancel(context.Background())
-	defer cancelRuns()
-	p.http.BaseContext = func(net.Listener) context.Context { return runs }
 	failed := make(chan error, 1)
 	go func() { failed <- p.http.Serve(p.listener) }()
 	p.log.Info("notebox serves", "url", "http://"+p.listener.Addr().String(), "state", p.settings.stateDir, "storage", p.settings.storageURL)
@@ -216,7 +215,7 @@ func (p *program) run(ctx context.Context) error {
 	if p.shutdown(p.settings.drain) == nil {
 		return nil
 	}
-	cancelRuns()
+	p.api.CancelRuns()
 	if err := p.shutdown(closeTimeout); err != nil {
 		return fmt.Errorf("requests still open at the end: %w", errors.Join(err, p.http.Close()))
 	}

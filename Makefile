@@ -1,0 +1,50 @@
+# Each target brings what it needs: see scripts/.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+export CGO_ENABLED ?= 0
+
+.PHONY: help demo test serve image build lint test-go test-harness compose-up compose-down update-golden clean FORCE
+
+help: ## show this
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: image ## run a real analysis through the service, once
+	@scripts/demo.sh
+
+test: image test-harness test-go ## every test there is, with real containers
+
+serve: image ## run the service in the foreground; ARGS="--listen …" or NOTEBOX_… pass flags on
+	@exec bin/notebox serve $(ARGS)
+
+image: build ## build the sandbox image, where its content has changed
+	@scripts/docker.sh
+	@scripts/image.sh >/dev/null
+
+build: bin/notebox ## build the program
+
+bin/notebox: FORCE
+	@go build -trimpath -o $@ ./cmd/notebox
+
+test-go: build
+	go test -timeout 30m ./...
+
+test-harness:
+	@scripts/python-tools.sh
+	cd environments/harness && ../../.venv/bin/python -m pytest -q -p no:cacheprovider
+
+lint: ## gofmt, go vet, staticcheck, the import rule; ruff, mypy; shellcheck
+	@scripts/lint.sh
+
+compose-up: ## build and start the service in a container, with docker-compose
+	@scripts/docker.sh
+	@scripts/compose-build.sh
+	@scripts/compose.sh up -d
+
+compose-down: ## stop it; what it has stored stays
+	@scripts/compose.sh down
+
+update-golden: image ## rewrite the golden files of the tests; look at the difference
+	go test ./notebook ./runner/docker ./server -update
+
+clean: ## remove what was built here; images, stored files and state stay
+	rm -rf bin .venv

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Every linter, each to its end, so that one call shows all there is.
+set -uo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$root" || exit 1
+
+failed=0
+check() {
+  say "$1"
+  shift
+  "$@" || failed=1
+}
+formatted() {
+  # shellcheck disable=SC2046 # one name a word
+  local files
+  files=$(gofmt -l $(git ls-files '*.go'))
+  [ -z "$files" ] || { echo "gofmt wants: $files"; return 1; }
+}
+in_harness() { (cd environments/harness && "$root/.venv/bin/$1" "${@:2}"); }
+
+scripts/python-tools.sh || exit 1
+command -v shellcheck >/dev/null || install shellcheck || exit 1
+check gofmt formatted
+check "go vet" go vet ./...
+check staticcheck go tool -modfile=tools.mod staticcheck ./...
+check "import rule" go tool -modfile=tools.mod depguard ./...
+check "ruff check" in_harness ruff check --no-cache
+check "ruff format" in_harness ruff format --no-cache --check
+check mypy in_harness mypy --cache-dir="${TMPDIR:-/tmp}/notebox-mypy" ./*.py
+check shellcheck shellcheck -x scripts/*.sh .ci/run
+exit "$failed"

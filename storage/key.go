@@ -1,0 +1,80 @@
+package storage
+
+import (
+	"path"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kind is what an object is to its run. Its text stands in the key.
+type Kind string
+
+// The kinds of objects that a run has. Of a notebook and a result it has one each.
+const (
+	KindFile     Kind = "files"
+	KindImage    Kind = "images"
+	KindNotebook Kind = "notebook.ipynb"
+	KindResult   Kind = "result.json"
+)
+
+const (
+	// runsPrefix is the first component of every run's keys.
+	runsPrefix = "runs"
+
+	// maxKeyBytes is S3's limit, and within those of Azure (1,024 characters), Google
+	// Cloud Storage (1,024 bytes) and Linux (4,096 bytes).
+	maxKeyBytes = 1024
+
+	// maxRunIDBytes bounds a run's id in the key, so that with maxNameBytes a key stays
+	// within maxKeyBytes.
+	maxRunIDBytes = 64
+)
+
+// RunKey is the key of one object of a run: runs/<date>/<run id>/files/<name>, the same
+// with images/, or …/notebook.ipynb and …/result.json, for which name counts nothing.
+// The date is that of started in UTC, so that a store's own rules can remove old runs
+// by prefix or age.
+//
+// Names come from hostile code. Any string is taken, different names give different
+// keys, and a key never leaves its run; see escape.go for how, and for what stays as it
+// is ("out.csv").
+func RunKey(started time.Time, runID string, kind Kind, name string) string {
+	run := strings.Join(escapeComponent(runID), "")
+	if len(run) > maxRunIDBytes {
+		run = digest(runID)
+	}
+	key := runsPrefix + "/" + started.UTC().Format(time.DateOnly) + "/" + run + "/" + string(kind)
+	switch kind {
+	case KindNotebook, KindResult:
+		return key
+	default:
+		return key + "/" + escapeName(name)
+	}
+}
+
+// nameOf is the name that RunKey made key of, or the last part of any other key.
+func nameOf(key string) string {
+	if parts := strings.SplitN(key, "/", 5); len(parts) == 5 && parts[0] == runsPrefix {
+		if name, ok := unescapeName(parts[4]); ok {
+			return name
+		}
+	}
+	return path.Base(key)
+}
+
+// validKey reports whether key means one object and that one alone in every store: no
+// component that a file system resolves, nothing that fileblob keeps for itself, no
+// character that it would escape. Every result of RunKey is valid.
+func validKey(key string) bool {
+	if len(key) > maxKeyBytes || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
+		return false
+	}
+	for part := range strings.SplitSeq(key, "/") {
+		if part == "" || part == "." || part == ".." || len(part) > maxComponentBytes || reservedEnding(part) >= 0 {
+			return false
+		}
+	}
+	return true
+}

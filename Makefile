@@ -36,7 +36,6 @@ lint: ## gofmt, go vet, staticcheck, the import rule; ruff, mypy; shellcheck
 	@scripts/lint.sh
 
 compose-up: ## build and start the service in a container, with docker-compose
-	@scripts/docker.sh
 	@scripts/compose-build.sh
 	@scripts/compose.sh up -d
 

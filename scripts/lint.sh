@@ -11,12 +11,15 @@ check() {
   shift
   "$@" || failed=1
 }
+# The two below are called by check.
+# shellcheck disable=SC2317
 formatted() {
-  # shellcheck disable=SC2046 # one name a word
-  local files
-  files=$(gofmt -l $(git ls-files '*.go'))
-  [ -z "$files" ] || { echo "gofmt wants: $files"; return 1; }
+  local files unformatted
+  mapfile -t files < <(git ls-files '*.go')
+  unformatted=$(gofmt -l "${files[@]}")
+  [ -z "$unformatted" ] || { echo "gofmt wants: $unformatted"; return 1; }
 }
+# shellcheck disable=SC2317
 in_harness() { (cd environments/harness && "$root/.venv/bin/$1" "${@:2}"); }
 
 scripts/python-tools.sh || exit 1

@@ -12,7 +12,7 @@ fi
 lock python-tools
 say "installing what checks the harness"
 if ! python3 -m venv --clear "$venv" 2>/dev/null; then
-  is_debian && can_be_root || die "python3 cannot make a virtual environment: install its venv module"
+  if ! is_debian || ! can_be_root; then die "python3 cannot make a virtual environment: install its venv module"; fi
   install python3-venv
   python3 -m venv --clear "$venv"
 fi

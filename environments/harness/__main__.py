@@ -19,10 +19,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import nbformat
+
 import cgroup
 import files
 import frames
-import nbformat
 from display import NAME, Display
 from execute import Executor
 from kernel import HOME, Kernel
@@ -100,7 +101,7 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
         "PATH": os.environ["PATH"],
         "DISPLAY": NAME,
         # Compiled modules of the user's are no files that a run has made.
-        "PYTHONPYCACHEPREFIX": "/tmp/pycache",
+        "PYTHONDONTWRITEBYTECODE": "1",
         **extra,
     }
 

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from typing import Any
 
-from frames import EVENT, Writer
-from jupyter_client import AsyncKernelClient
+from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_core.utils import ensure_event_loop, run_sync
-from kernel import Kernel
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbconvert.preprocessors import ExecutePreprocessor
 from nbformat import NotebookNode
+
+from frames import EVENT, Writer
+from kernel import Kernel
 from watchdog import Watchdog
 
 OUTPUT_OVERHEAD = 64  # bytes counted for each output, which costs its keeping too
+DRAIN_MS = 50  # without a message, until a kernel that has ended has nothing more to say
 NO_LIMIT = 10**9  # seconds that nbclient may wait; the watchdog is the clock
 
 
-class Executor(ExecutePreprocessor):  # type: ignore[misc]
+class Executor(ExecutePreprocessor):
     """nbconvert's execution, with its outputs counted and passed on as they happen."""
 
     def __init__(self, kernel: Kernel, writer: Writer, stop_on_error: bool, budget: int) -> None:
-        super().__init__(
-            timeout=None, iopub_timeout=NO_LIMIT, allow_errors=not stop_on_error
-        )
+        super().__init__(timeout=None, iopub_timeout=NO_LIMIT, allow_errors=not stop_on_error)
         self.on_cell_error = self._note_error
         self.errors: list[str] = []  # the class of each exception that ended a cell
         self._kernel, self._writer, self._budget = kernel, writer, budget
@@ -34,19 +36,22 @@ class Executor(ExecutePreprocessor):  # type: ignore[misc]
     def execute_notebook(self, nb: NotebookNode, watchdog: Watchdog) -> None:
         """Run the cells of nb, in place, as far as the run gets."""
         self._watchdog = watchdog
-        try:
+        # What happened is in nb, in errors and in the watchdog.
+        with contextlib.suppress(CellExecutionError, DeadKernelError):
             self.preprocess(nb, {}, km=self._kernel.manager)
-        except (CellExecutionError, DeadKernelError):
-            pass  # what happened is in nb, errors and the watchdog
 
     def abort(self) -> None:
         """End the wait for a kernel that is no more; from any thread."""
 
-        def cancel() -> None:
+        async def cancel() -> None:
+            # What the kernel had sent before it ended is still to be taken in.
+            socket = self._kernel.client.iopub_channel.socket
+            while await socket.poll(DRAIN_MS):
+                await asyncio.sleep(0)
             if task := getattr(self, "task_poll_for_reply", None):
                 task.cancel()
 
-        self._loop.call_soon_threadsafe(cancel)
+        asyncio.run_coroutine_threadsafe(cancel(), self._loop)
 
     async def async_start_new_kernel_client(self, **_: Any) -> AsyncKernelClient:
         self.kc = self._kernel.client
@@ -93,8 +98,8 @@ class Executor(ExecutePreprocessor):  # type: ignore[misc]
         self._watchdog.stop("output_limit")
         if msg["msg_type"] != "stream":
             return False
-        content["text"] = content["text"].encode(errors="replace")[: self._budget].decode(
-            errors="ignore"
+        content["text"] = (
+            content["text"].encode(errors="replace")[: self._budget].decode(errors="ignore")
         )
         self._budget = 0
         return True
@@ -104,9 +109,7 @@ class Executor(ExecutePreprocessor):  # type: ignore[misc]
             self.errors.append(str(execute_reply["content"].get("ename", "")))
 
 
-_OUTPUTS = frozenset(
-    ("stream", "display_data", "execute_result", "error", "update_display_data")
-)
+_OUTPUTS = frozenset(("stream", "display_data", "execute_result", "error", "update_display_data"))
 
 
 def _size(content: dict[str, Any]) -> int:

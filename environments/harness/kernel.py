@@ -13,11 +13,13 @@ import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from queue import Empty
-from typing import Any, TypeVar
+from typing import Any
 
 import zmq.asyncio
-from jupyter_client import AsyncKernelClient, AsyncKernelManager
+from jupyter_client.asynchronous.client import AsyncKernelClient
+from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import ensure_event_loop
+
 from privileges import kill_user, signal_group
 
 DATA = "/mnt/data"
@@ -25,10 +27,8 @@ HOME = "/tmp/home"
 START_SECONDS = 60.0  # a cold kernel on a busy host; a healthy one needs one second
 EXIT_SECONDS = 1.0  # for atexit handlers and buffered files, when a run has ended
 
-T = TypeVar("T")
 
-
-def run(task: Awaitable[T]) -> T:
+def run[T](task: Awaitable[T]) -> T:
     """Run a coroutine on the loop that nbclient uses in this thread."""
     return ensure_event_loop().run_until_complete(task)
 
@@ -73,7 +73,7 @@ class Kernel:
         self.client.start_channels(stdin=False, hb=False)
         try:
             await asyncio.wait_for(self._ready(), START_SECONDS)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise RuntimeError("the kernel did not answer") from None
 
     async def _ready(self) -> None:

@@ -14,7 +14,6 @@ from kernel import Kernel
 from privileges import kill_user
 
 GRACE_SECONDS = 1.0  # from the interrupt of a run whose time is over to its end
-DRAIN_SECONDS = 0.05  # for what a kernel that has ended had already sent
 KILL_SECONDS = 5.0
 
 
@@ -107,6 +106,5 @@ class Watchdog(threading.Thread):
         os._exit(0)
 
     def _kernel_has_ended(self) -> None:
-        time.sleep(DRAIN_SECONDS)
         self.kernel_ended = True
         self._ended()

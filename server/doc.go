@@ -1,0 +1,26 @@
+// Package server is notebox's native HTTP API: it turns requests into runs and
+// what is left of a run into replies. It composes the packages notebook, runner
+// and storage, which know nothing of each other and nothing of HTTP.
+//
+// The way of a request to run code:
+//
+//  1. A request passes log, panic guard, pace (deadlines of a slow client),
+//     browser rules and the API key, in that order; see routes.go.
+//  2. One of three forms (JSON, multipart, raw code) is decoded into the same
+//     fields. Nothing is taken silently: an unknown or doubled field, bytes
+//     that are not UTF-8 and trailing data are errors. Files go to a folder of
+//     the request's own, never through memory; it is removed at the end of the
+//     request, however that comes.
+//  3. The fields are checked into a runner.Spec: language, limits, environment
+//     variables, input names. Every refusal names its field. URLs among the
+//     inputs are fetched, last, when all else is known to be right.
+//  4. The runner runs the notebook. While it does, the outputs so far are kept,
+//     for the case that the sandbox dies, and files go straight to the store.
+//  5. The executed notebook, which is hostile, is decoded; images and the
+//     notebook are stored; the reply names everything with a signed URL.
+//
+// What the user's code does is a status in a reply with HTTP 200. Errors are
+// application/problem+json (RFC 9457): 4xx for the caller's, 5xx for ours, and
+// the cause of a 5xx goes to the log, never to the caller. Code, data, keys and
+// signatures are never logged.
+package server

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/environments"
+)
+
+// environmentList is the answer of GET /v1/environments.
+type environmentList struct {
+	Environments []environmentEntry `json:"environments"`
+	Limits       limitsEntry        `json:"limits"`
+}
+
+type environmentEntry struct {
+	Name          string                 `json:"name"`
+	Language      string                 `json:"language"`
+	Aliases       []string               `json:"aliases"`
+	Default       bool                   `json:"default"`
+	DisplayName   string                 `json:"display_name"`
+	Kernel        string                 `json:"kernel"`
+	FileExtension string                 `json:"file_extension"`
+	MediaTypes    []string               `json:"media_types"`
+	Packages      []environments.Package `json:"packages"`
+	Notes         []string               `json:"notes"`
+}
+
+// limitsEntry is what one run may use. Sizes are bytes, times seconds.
+type limitsEntry struct {
+	Timeout    float64 `json:"timeout_seconds"`
+	MaxTimeout float64 `json:"max_timeout_seconds"`
+	Memory     int64   `json:"memory_bytes"`
+	CPUs       float64 `json:"cpus"`
+	Pids       int64   `json:"pids"`
+	DataSize   int64   `json:"data_bytes"`
+	TmpSize    int64   `json:"tmp_bytes"`
+	Output     int64   `json:"output_bytes"`
+	Files      int     `json:"max_files"`
+	FileSize   int64   `json:"max_files_bytes"`
+	MaxBody    int64   `json:"max_body_bytes"`
+	MaxUpload  int64   `json:"max_upload_bytes"`
+	MaxInputs  int     `json:"max_inputs"`
+	Network    bool    `json:"network"`
+}
+
+// listEnvironments answers GET /v1/environments.
+func (s *Server) listEnvironments(c echo.Context) error {
+	l := s.limits
+	answer := environmentList{Limits: limitsEntry{
+		Timeout: min(l.Timeout, s.maxTimeout).Seconds(), MaxTimeout: s.maxTimeout.Seconds(),
+		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize,
+		Output: l.Output, Files: l.Files, FileSize: l.FileSize,
+		MaxBody: s.maxBody, MaxUpload: s.maxUpload, MaxInputs: maxInputs,
+	}}
+	for i, e := range s.environments {
+		answer.Environments = append(answer.Environments, environmentEntry{
+			Name: e.Name, Language: e.Language, Aliases: orEmpty(e.Aliases), Default: i == 0,
+			DisplayName: e.DisplayName, Kernel: e.Kernel, FileExtension: e.FileExtension,
+			MediaTypes: orEmpty(e.MediaTypes), Packages: orEmpty(e.Packages), Notes: orEmpty(e.Notes),
+		})
+	}
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+}
+
+// orEmpty makes a list that JSON does not write as null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/runner"
+)
+
+const (
+	// readyFor is how long an answer of /readyz is given again: probes come every
+	// few seconds, and nobody can make the daemon work by asking.
+	readyFor = 2 * time.Second
+	// readyTime bounds one check; probes give up after a few seconds.
+	readyTime = 5 * time.Second
+)
+
+// readiness asks whether code could be run now, not more often than every
+// readyFor, and one at a time.
+type readiness struct {
+	runner func(context.Context) error // may be nil
+	store  func(context.Context) error
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu      sync.Mutex
+	checked time.Time
+	problem *problem // of the last check; nil where all was well
+}
+
+// check returns nil where code could be run.
+func (r *readiness) check(ctx context.Context) *problem {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.checked.IsZero() && r.now().Sub(r.checked).Abs() < readyFor {
+		return r.problem
+	}
+	// The answer is for others too, so it does not end with this request.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTime)
+	defer cancel()
+	before := r.problem
+	r.problem = r.ask(ctx)
+	r.checked = r.now()
+	switch {
+	case r.problem != nil && before == nil:
+		r.log.WarnContext(ctx, "not ready", "reason", r.problem.text, "error", r.problem.cause)
+	case r.problem == nil && before != nil:
+		r.log.InfoContext(ctx, "ready again")
+	}
+	return r.problem
+}
+
+func (r *readiness) ask(ctx context.Context) *problem {
+	red := func(text string, cause error) *problem {
+		return &problem{status: http.StatusServiceUnavailable, text: text, retryAfter: readyFor, cause: cause}
+	}
+	if r.runner != nil {
+		if err := r.runner(ctx); err != nil {
+			text := "sandboxes cannot be started"
+			if known := (*runner.Error)(nil); errors.As(err, &known) {
+				text = known.Message
+			}
+			return red(text, err)
+		}
+	}
+	if err := r.store(ctx); err != nil {
+		return red("files cannot be stored", err)
+	}
+	return nil
+}
+
+// healthz answers GET /healthz: the process serves.
+func (s *Server) healthz(c echo.Context) error {
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ok"})
+}
+
+// readyz answers GET /readyz: code could be run now.
+func (s *Server) readyz(c echo.Context) error {
+	if p := s.ready.check(c.Request().Context()); p != nil {
+		// Its cause is logged once, not for every probe.
+		return &problem{status: p.status, text: p.text, retryAfter: p.retryAfter}
+	}
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ready"})
+}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+)
+
+func TestReadyz(t *testing.T) {
+	var asked atomic.Int64
+	var fail atomic.Pointer[error]
+	var now atomic.Int64
+	s := newService(t, func(c *Config) {
+		c.Ready = func(context.Context) error {
+			asked.Add(1)
+			if err := fail.Load(); err != nil {
+				return *err
+			}
+			return nil
+		}
+		c.Now = func() time.Time { return time.Unix(1_800_000_000+now.Load(), 0) }
+	})
+	for range 5 {
+		require.Equal(t, 200, s.get("/readyz").StatusCode)
+	}
+	require.EqualValues(t, 1, asked.Load(), "a probe does not ask each time")
+
+	for _, c := range []struct {
+		desc   string
+		err    error
+		detail string
+	}{
+		{"known", &runner.Error{Code: runner.CodeUnavailable, Message: "the Docker daemon does not answer", Err: errors.New("/var/run/docker.sock")}, "the Docker daemon does not answer"},
+		{"unknown", errors.New("/var/run/docker.sock"), "sandboxes cannot be started"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			s.t = t
+			fail.Store(&c.err)
+			now.Add(10)
+			a := s.get("/readyz")
+			s.requireProblem(a, 503, c.detail)
+			require.Equal(t, "2", a.Header.Get("Retry-After"))
+			require.NotContains(t, string(a.body), "docker.sock")
+			require.Equal(t, 200, s.get("/healthz").StatusCode)
+		})
+	}
+	require.Contains(t, s.logged.String(), "docker.sock")
+	fail.Store(nil)
+	now.Add(10)
+	require.Equal(t, 200, s.get("/readyz").StatusCode)
+}
+
+func TestReadyzAsksTheStore(t *testing.T) {
+	s := newService(t, func(c *Config) { c.Store = unready{c.Store} })
+	s.requireProblem(s.get("/readyz"), 503, "files cannot be stored")
+}
+
+type unready struct{ Store }
+
+func (unready) Ready(context.Context) error { return errors.New("no space left on /dev/sda1") }
+
+func TestEnvironments(t *testing.T) {
+	s := newService(t)
+	a := s.get("/v1/environments")
+	require.Equal(t, 200, a.StatusCode)
+	var list environmentList
+	require.NoError(t, json.Unmarshal(a.body, &list))
+	require.Len(t, list.Environments, 2)
+	require.True(t, list.Environments[0].Default)
+	require.Equal(t, "python", list.Environments[0].Language)
+	require.Equal(t, python.Packages, list.Environments[0].Packages)
+	require.EqualValues(t, DefaultMaxBody, list.Limits.MaxBody)
+	require.EqualValues(t, 30, list.Limits.Timeout)
+	require.NotContains(t, string(a.body), "secret-digest", "images are nobody's business")
+	require.NotContains(t, string(a.body), "null")
+}

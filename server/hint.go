@@ -1,0 +1,133 @@
+package server
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"notebox/notebook"
+	"notebox/runner"
+)
+
+// hintNames is how many packages or files a hint names at most: enough for all
+// that an environment has, so that a model need not ask for the list.
+const hintNames = 40
+
+// hint is one sentence that tells a model what to change; empty for a run that
+// is well.
+func hint(p *plan, out *runner.Outcome, r *notebook.Result) string {
+	limits := p.spec.Limits
+	switch out.Status {
+	case runner.StatusOK:
+		return ""
+	case runner.StatusTimeout:
+		return fmt.Sprintf("The run was stopped after its limit of %v seconds: do less work, split it up, or ask for more time with timeout.", limits.Timeout.Seconds())
+	case runner.StatusOutOfMemory:
+		return fmt.Sprintf("The run needed more than its %s of memory, in which the files in /mnt/data and /tmp count: work on a part of the data at a time, or use smaller types.", size(limits.Memory))
+	case runner.StatusOutputLimit:
+		return fmt.Sprintf("The run put out more than %s and was stopped: print a summary, or write the data to a file in /mnt/data, which is returned.", size(limits.Output))
+	case runner.StatusKilled:
+		return "The interpreter died, by a crash of native code or because the code ended or killed its process: leave out exit calls and signals, and check what is passed to native libraries."
+	case runner.StatusCancelled:
+		return "The run was cancelled before it ended: send it again if its result is still wanted."
+	}
+	if r.Error == nil {
+		return "The code raised an exception: read the output, correct the code and send all of it again, since nothing is kept between runs."
+	}
+	return hintForError(p, r.Error)
+}
+
+// noModule is Python's message of a ModuleNotFoundError.
+var noModule = regexp.MustCompile(`^No module named '([A-Za-z0-9_.]{1,100})'`)
+
+// needsNetwork are exceptions that the common libraries raise where there is no
+// network.
+var needsNetwork = []string{
+	"gaierror", "URLError", "ConnectionError", "ConnectTimeout", "ConnectError", "NewConnectionError",
+	"MaxRetryError", "NameResolutionError", "ConnectionRefusedError", "ClientConnectorError", "SSLError",
+}
+
+func hintForError(p *plan, e *notebook.Exception) string {
+	switch {
+	case e.Name == "ModuleNotFoundError":
+		module := "A module"
+		if m := noModule.FindStringSubmatch(e.Message); m != nil {
+			module = "The module " + m[1]
+		}
+		return module + " is not installed, and without a network nothing can be: use what is there, such as " + packages(p) + "."
+	case e.Name == "FileNotFoundError":
+		return "Files are there only if they are sent with the request, below /mnt/data; " + sent(p) + "."
+	case e.Name == "StdinNotImplementedError" || e.Name == "EOFError" && strings.Contains(e.Traceback, "input("):
+		return "Nobody is there to answer input(): put the values into the code."
+	case e.Name == "SyntaxError" || e.Name == "IndentationError" || e.Name == "TabError":
+		return fmt.Sprintf("The code is not valid%s: correct it and send all of it again.", place(e))
+	case slices.Contains(needsNetwork, e.Name):
+		return "The sandbox has no network: send the data in files, where a url is fetched before the run."
+	case e.Name == "KeyboardInterrupt":
+		return "The code was interrupted: make it do less work, or ask for more time with timeout."
+	case strings.Contains(e.Message, "No space left on device"):
+		return fmt.Sprintf("The disk is full: /mnt/data holds %s and /tmp %s, so write less or delete what is not needed any more.", size(p.spec.Limits.DataSize), size(p.spec.Limits.TmpSize))
+	case strings.Contains(e.Message, "Read-only file system") || e.Name == "PermissionError":
+		return "Only /mnt/data and /tmp can be written to: write results to /mnt/data, from where they are returned."
+	}
+	return fmt.Sprintf("The code raised %s%s: correct it and send all of it again, since nothing is kept between runs.", className(e.Name), place(e))
+}
+
+// place names the line of an exception as far as it is known.
+func place(e *notebook.Exception) string {
+	if e.Line == 0 {
+		return fmt.Sprintf(" in cell %d", e.Cell)
+	}
+	return fmt.Sprintf(" in line %d of cell %d", e.Line, e.Cell)
+}
+
+// className is an exception's class as a sentence can hold it; user code may
+// call one anything.
+func className(name string) string {
+	name = oneLine(name)
+	if name == "" || len(name) > maxQuoted {
+		return "an exception"
+	}
+	return name
+}
+
+func packages(p *plan) string {
+	var names []string
+	for _, pkg := range p.environment.Packages {
+		names = append(names, pkg.Name)
+	}
+	if len(names) == 0 {
+		return "the standard library"
+	}
+	return list(names)
+}
+
+func sent(p *plan) string {
+	var names []string
+	for _, in := range p.spec.Inputs {
+		names = append(names, in.Path)
+	}
+	if len(names) == 0 {
+		return "this request had none"
+	}
+	return "this request had " + list(names)
+}
+
+func list(names []string) string {
+	if len(names) > hintNames {
+		return strings.Join(names[:hintNames], ", ") + " and others"
+	}
+	return strings.Join(names, ", ")
+}
+
+// size writes bytes for people.
+func size(bytes int64) string {
+	switch {
+	case bytes >= 1<<30 && bytes%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", bytes>>30)
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}

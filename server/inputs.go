@@ -1,0 +1,137 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"notebox/runner"
+)
+
+// dataDir is where inputs are put and created files are found in a sandbox.
+const dataDir = "/mnt/data/"
+
+// Bounds on the files of one request.
+const (
+	maxInputs        = 1000 // a folder of images; more is an archive's work
+	maxNameBytes     = 1024 // leaves room below the 4,096 of PATH_MAX
+	maxNameComponent = 255  // NAME_MAX of every Linux file system
+	maxNameDepth     = 64   // folders within folders
+)
+
+// input is one file for /mnt/data. Where it is from is one of url, path and data.
+type input struct {
+	field string // what the caller calls it: "files[2]"
+	name  string // clean, relative to /mnt/data
+	url   string
+	path  string // a file of the request's workspace
+	data  []byte
+	size  int64
+}
+
+func (in *input) open() (io.ReadCloser, error) {
+	if in.path != "" {
+		return os.Open(in.path)
+	}
+	return io.NopCloser(bytes.NewReader(in.data)), nil
+}
+
+// inputs are the files of one request, checked against each other as they come.
+type inputs struct {
+	list    []*input
+	files   map[string]bool
+	folders map[string]bool
+}
+
+// add checks a name and takes it. The field is the file's, "files[2]".
+func (all *inputs) add(field, name string) (*input, *problem) {
+	if len(all.list) == maxInputs {
+		return nil, unfit("files", "there are more than %d", maxInputs)
+	}
+	if name == "" {
+		return nil, malformed(field+".name", "is missing or empty")
+	}
+	clean, why := cleanName(name)
+	if why != "" {
+		return nil, malformed(field+".name", "%s", why)
+	}
+	if all.files[clean] {
+		return nil, malformed(field+".name", "another file has the same name")
+	}
+	if all.folders[clean] {
+		return nil, malformed(field+".name", "another file has this name as its folder")
+	}
+	for dir := path.Dir(clean); dir != "."; dir = path.Dir(dir) {
+		if all.files[dir] {
+			return nil, malformed(field+".name", "its folder is the name of another file")
+		}
+	}
+	if all.files == nil {
+		all.files, all.folders = map[string]bool{}, map[string]bool{}
+	}
+	all.files[clean] = true
+	for dir := path.Dir(clean); dir != "."; dir = path.Dir(dir) {
+		all.folders[dir] = true
+	}
+	in := &input{field: field, name: clean}
+	all.list = append(all.list, in)
+	return in, nil
+}
+
+func (all *inputs) size() int64 {
+	var sum int64
+	for _, in := range all.list {
+		sum += in.size
+	}
+	return sum
+}
+
+func (all *inputs) spec() []runner.Input {
+	var out []runner.Input
+	for _, in := range all.list {
+		out = append(out, runner.Input{Path: in.name, Size: in.size, Open: in.open})
+	}
+	return out
+}
+
+// cleanName returns the name relative to /mnt/data, or says why it is refused.
+// A name is taken as it is or not at all, so that the code finds the file under
+// the name that its author wrote; only the prefix /mnt/data/, which models like
+// to write, is taken off. A backslash is refused: on Linux it is a part of a
+// name, and whoever sends one means a folder.
+func cleanName(name string) (clean, why string) {
+	name = strings.TrimPrefix(name, dataDir)
+	switch {
+	case name == "":
+		return "", "is empty"
+	case len(name) > maxNameBytes:
+		return "", "is too long"
+	case !utf8.ValidString(name):
+		return "", "is not UTF-8"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "", "has a control character in it"
+	case strings.HasPrefix(name, "/"):
+		return "", "is not within " + dataDir
+	case strings.Contains(name, `\`):
+		return "", `has a backslash in it; folders are separated by "/"`
+	}
+	components := strings.Split(name, "/")
+	if len(components) > maxNameDepth {
+		return "", "has too many folders"
+	}
+	for _, c := range components {
+		switch {
+		case c == "..":
+			return "", "leaves " + dataDir
+		case c == "." || c == "":
+			return "", `has an empty component or "." in it`
+		case len(c) > maxNameComponent:
+			return "", "has a component of more than 255 bytes"
+		}
+	}
+	return name, ""
+}

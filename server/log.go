@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// runKey is where a request's run id is kept in its echo.Context.
+const runKey = "run"
+
+// logRequests writes one line for each request: the route and not the path,
+// which may name files and holds signatures.
+func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := time.Now()
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		level := slog.LevelInfo
+		if c.Path() == "/healthz" || c.Path() == "/readyz" {
+			level = slog.LevelDebug
+		}
+		s.log.LogAttrs(c.Request().Context(), level, "request", append(who(c),
+			slog.String("method", c.Request().Method),
+			slog.String("route", c.Path()),
+			slog.Int("status", c.Response().Status),
+			slog.Int64("bytes", c.Response().Size),
+			slog.Duration("took", time.Since(start)),
+		)...)
+		return nil
+	}
+}
+
+// who is the run and the caller of a request, as far as they are known.
+func who(c echo.Context) []slog.Attr {
+	var attrs []slog.Attr
+	if run, ok := c.Get(runKey).(string); ok {
+		attrs = append(attrs, slog.String("run", run))
+	}
+	if owner := ownerOf(c); owner != "" {
+		attrs = append(attrs, slog.String("owner", owner))
+	}
+	return attrs
+}
+
+// logProblem logs what the caller is not told: the cause of a failure of ours.
+func (s *Server) logProblem(c echo.Context, p *problem) {
+	if p.cause == nil {
+		return
+	}
+	level := slog.LevelDebug
+	if p.status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), level, "request failed", append(who(c),
+		slog.Int("status", p.status),
+		slog.String("error", p.cause.Error()),
+	)...)
+}
+
+// recoverPanic makes a 500 of a panic, whose stack goes to the log only.
+func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler { // net/http's own way to cut a connection
+				panic(v)
+			}
+			err = &problem{
+				status: http.StatusInternalServerError,
+				text:   "the service failed; its log says why",
+				cause:  fmt.Errorf("panic: %v\n%s", v, debug.Stack()),
+			}
+		}()
+		return next(c)
+	}
+}

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// What a client must keep up with. A run may take minutes, so there is no
+// deadline for a whole request; what is bounded is a client that does not send
+// or does not read.
+const (
+	// readHeaderTimeout is for the request line and the headers: a few hundred bytes.
+	readHeaderTimeout = 10 * time.Second
+	// idleTimeout is how long a kept connection waits for its next request;
+	// longer than the 60 s after which common proxies close theirs.
+	idleTimeout = 120 * time.Second
+	// maxHeaderBytes is far above a key, a signed URL and a browser's headers.
+	maxHeaderBytes = 64 << 10
+	// bodyGrace is what a body may take apart from its size, bodyRate the bytes
+	// a second that it must come with beyond that: a bad mobile connection.
+	bodyGrace = 15 * time.Second
+	bodyRate  = 16 << 10
+	// writeGrace and writeRate are the same for what is sent.
+	writeGrace = 30 * time.Second
+	writeRate  = 16 << 10
+	// drainTime and drainBytes bound what is still read of a body that was
+	// refused: many clients do not look at the answer before all is sent, and
+	// would see a reset connection in place of the 4xx.
+	drainTime  = 5 * time.Second
+	drainBytes = 64 << 20
+)
+
+// pace holds the two grace times, which tests shorten.
+type pace struct {
+	body, write time.Duration
+}
+
+// HTTPServer is an http.Server for Handler, with its deadlines set.
+func (s *Server) HTTPServer() *http.Server {
+	return &http.Server{
+		Addr:              s.listen,
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+	}
+}
+
+// keepPace gives every request body and every write of a response its deadline.
+func (s *Server) keepPace(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		w, r := c.Response().Writer, c.Request()
+		conn := http.NewResponseController(w)
+		// A deadline that is left over from the connection's last response
+		// would fail a "100 Continue". Errors are those of writers that know no
+		// deadlines, such as httptest's, here and below.
+		_ = conn.SetWriteDeadline(time.Time{})
+		c.Response().Writer = &pacedWriter{w, conn, s.pace.write}
+		if r.Body != nil && r.Body != http.NoBody {
+			body := &pacedBody{ReadCloser: r.Body, conn: conn, start: time.Now(), grace: s.pace.body}
+			// Also for a body that nobody here reads: net/http does, a part of it.
+			_ = conn.SetReadDeadline(body.start.Add(body.grace))
+			// A copy, as net/http looks at the type of its own request's body.
+			r = r.WithContext(r.Context())
+			r.Body = body
+			c.SetRequest(r)
+		}
+		return next(c)
+	}
+}
+
+type pacedBody struct {
+	io.ReadCloser
+	conn  *http.ResponseController
+	start time.Time
+	grace time.Duration
+	read  int64
+	ended bool
+}
+
+func (b *pacedBody) Read(p []byte) (int, error) {
+	due := b.start.Add(b.grace + time.Duration(b.read/bodyRate)*time.Second)
+	_ = b.conn.SetReadDeadline(due)
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	if err == io.EOF {
+		b.ended = true
+		// From here on net/http reads only to notice that the client left; that
+		// must not time out.
+		_ = b.conn.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// drain reads on for a while when the answer is that the body is not wanted.
+func (s *Server) drain(r *http.Request, status int) {
+	b, ok := r.Body.(*pacedBody)
+	if !ok || b.ended || r.Header.Get("Expect") != "" {
+		return
+	}
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		b.start, b.grace = time.Now(), min(b.grace, drainTime)
+		_, _ = io.CopyN(io.Discard, b, drainBytes)
+	}
+}
+
+type pacedWriter struct {
+	http.ResponseWriter
+	conn  *http.ResponseController
+	grace time.Duration
+}
+
+func (w *pacedWriter) Write(p []byte) (int, error) {
+	_ = w.conn.SetWriteDeadline(time.Now().Add(w.grace + time.Duration(len(p)/writeRate)*time.Second))
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

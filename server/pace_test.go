@@ -1,0 +1,171 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+)
+
+func (s *service) dial() net.Conn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(s.t, err)
+	require.NoError(s.t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	return conn
+}
+
+func TestSlowBodiesAreDropped(t *testing.T) {
+	s := newService(t)
+	s.server.pace.body = 300 * time.Millisecond
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			conn := s.dial()
+			defer conn.Close()
+			fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nx")
+			start := time.Now()
+			go func() { // a byte now and then does not help
+				for range 20 {
+					time.Sleep(50 * time.Millisecond)
+					if _, err := conn.Write([]byte("x")); err != nil {
+						return
+					}
+				}
+			}()
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err == nil { // it may as well have been reset
+				_ = resp.Body.Close()
+				if resp.StatusCode != http.StatusRequestTimeout {
+					t.Errorf("status %d", resp.StatusCode)
+				}
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("dropped after %v", took)
+			}
+		})
+	}
+	s.replied(s.postJSON(`{"code":"a good request beside them"}`))
+	all.Wait()
+	require.Len(t, s.started(), 1)
+	require.Eventually(t, func() bool { return !s.hasFiles() }, time.Second, 5*time.Millisecond)
+}
+
+func TestSlowBodiesThatNobodyReadsAreDropped(t *testing.T) {
+	s := newService(t, func(c *Config) { c.Keys, _ = NewKeys("key-a") })
+	s.server.pace.body = 300 * time.Millisecond
+	conn := s.dial()
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nx")
+	start := time.Now()
+	_, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Less(t, time.Since(start), 5*time.Second)
+}
+
+func (s *service) hasFiles() bool {
+	entries, err := os.ReadDir(s.temp)
+	require.NoError(s.t, err)
+	return len(entries) > 0
+}
+
+func TestRunsMayTakeLongerThanTheirBodies(t *testing.T) {
+	s := newService(t)
+	s.server.pace.body, s.server.pace.write = 100*time.Millisecond, 100*time.Millisecond
+	s.run = func(ctx context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		time.Sleep(400 * time.Millisecond)
+		require.NoError(t, ctx.Err(), "the deadline of the body is no reason to cancel")
+		return executed(spec, runner.StatusOK), nil
+	}
+	client := &http.Client{}
+	for range 2 { // on one connection
+		time.Sleep(150 * time.Millisecond)
+		req := s.request("POST", "/v1/execute", "text/plain", strings.NewReader("x"))
+		req.Header.Set("Expect", "100-continue")
+		resp, err := client.Do(req)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+		_ = resp.Body.Close()
+		require.Equal(t, 200, resp.StatusCode)
+	}
+}
+
+func TestSlowReadersAreDropped(t *testing.T) {
+	s := newService(t)
+	s.server.pace.write = 200 * time.Millisecond
+	done := make(chan struct{})
+	s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+		err := events.File(ctx, "big", io.LimitReader(zeros{}, 64<<20))
+		return executed(spec, runner.StatusOK), err
+	}
+	link := s.replied(s.postJSON(`{"code":"x"}`)).Files[0]["url"].(string)
+	conn := s.dial()
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", strings.TrimPrefix(link, s.url))
+	go func() {
+		defer close(done)
+		for !strings.Contains(s.logged.String(), "route=/v1/files/*") {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(15 * time.Second):
+		require.Fail(t, "a client that does not read keeps its file open")
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func TestRefusedBodiesAreReadOn(t *testing.T) {
+	// A client that looks at the answer only after it has sent all sees it.
+	s := newService(t, func(c *Config) { c.MaxBody = 1000 })
+	conn := s.dial()
+	defer conn.Close()
+	const size = 30 << 20
+	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", size)
+	_, err := io.CopyN(conn, zeros{}, size)
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
+	_ = resp.Body.Close()
+}
+
+func TestBodyThatIsAnnouncedTooLargeIsNotAskedFor(t *testing.T) {
+	s := newService(t)
+	conn := s.dial()
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10000000000\r\nExpect: 100-continue\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
+	_ = resp.Body.Close()
+}
+
+func TestEndlessBodiesUseNoMemory(t *testing.T) {
+	s := newService(t)
+	for _, contentType := range []string{"text/plain", "application/json", "multipart/form-data; boundary=b"} {
+		s.t = t
+		a := s.do(s.request("POST", "/v1/execute", contentType, io.LimitReader(zeros{}, 40<<20)))
+		require.Contains(t, []int{413, 400}, a.StatusCode)
+		s.requireNoFiles()
+	}
+}

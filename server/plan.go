@@ -1,0 +1,240 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"notebox/environments"
+	"notebox/notebook"
+	"notebox/runner"
+)
+
+// Bounds on what a request may set.
+const (
+	maxEnv      = 256      // variables
+	maxEnvBytes = 64 << 10 // of names and values; Linux refuses one of 128 KiB
+)
+
+// envName is what POSIX calls a name; shells refuse others.
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// plan is a request that was found good: what to run, and in what.
+type plan struct {
+	spec        runner.Spec
+	environment *environments.Environment
+	inputs      *inputs // their URLs are not fetched yet
+	linkImages  bool
+	started     time.Time
+	base        string // what links start with
+}
+
+// makePlan checks everything in a request that can be checked before a file is
+// fetched or a sandbox taken.
+func (s *Server) makePlan(req *request) (*plan, error) {
+	if err := req.unsupported(); err != nil {
+		return nil, err
+	}
+	cells, book, err := req.program()
+	if err != nil {
+		return nil, err
+	}
+	env, err := s.environment(req, book)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{environment: env, inputs: &req.inputs, linkImages: req.linkImages}
+	p.spec = runner.Spec{
+		Environment: runner.Environment{Name: env.Name, Image: env.Image},
+		StopOnError: req.StopOnError == nil || *req.StopOnError,
+		Limits:      s.limits,
+	}
+	if p.spec.Limits.Timeout, err = s.timeout(req.Timeout); err != nil {
+		return nil, err
+	}
+	if p.spec.Env, err = req.kernelEnv(); err != nil {
+		return nil, err
+	}
+	if size := req.inputs.size(); size > s.limits.DataSize {
+		return nil, tooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", s.limits.DataSize)
+	}
+	if err := checkURLs(&req.inputs); err != nil {
+		return nil, err
+	}
+	if p.spec.Notebook, err = makeNotebook(cells, book, env); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// unsupported refuses what the contract knows and this version does not do.
+func (req *request) unsupported() error {
+	switch {
+	case req.Session != nil:
+		return unfit("session", "is not supported")
+	case len(req.Dependencies) > 0:
+		return unfit("dependencies", "are not supported")
+	case req.Network != nil && *req.Network:
+		return unfit("network", "is not supported")
+	}
+	return nil
+}
+
+// program returns the code as cells, or the notebook.
+func (req *request) program() (cells []string, book []byte, err error) {
+	hasBook := len(req.Notebook) > 0 && !bytes.Equal(req.Notebook, []byte("null"))
+	var given []string
+	for name, there := range map[string]bool{"code": req.Code != nil, "cells": req.Cells != nil, "notebook": hasBook} {
+		if there {
+			given = append(given, name)
+		}
+	}
+	slices.Sort(given)
+	switch {
+	case len(given) == 0:
+		return nil, nil, malformed("code", "exactly one of code, cells and notebook must be given; none is")
+	case len(given) > 1:
+		return nil, nil, malformed(given[1], "exactly one of code, cells and notebook must be given; there are %s", strings.Join(given, " and "))
+	case hasBook:
+		return nil, req.Notebook, nil
+	case req.Code != nil:
+		if *req.Code == "" {
+			return nil, nil, malformed("code", "is empty")
+		}
+		return []string{string(*req.Code)}, nil, nil
+	case len(req.Cells) == 0:
+		return nil, nil, malformed("cells", "is empty")
+	}
+	for _, cell := range req.Cells {
+		cells = append(cells, string(cell))
+	}
+	return cells, nil, nil
+}
+
+// environment finds the one for the request's language: the field's, the
+// notebook's, the media type's, or the default's. Where several are given they
+// must agree.
+func (s *Server) environment(req *request, book []byte) (*environments.Environment, error) {
+	var chosen *environments.Environment
+	choose := func(field, language string) error {
+		env := s.byLanguage(language)
+		if env == nil {
+			return unfit(field, "%s is not known; there are: %s", quote(language), strings.Join(s.languages(), ", "))
+		}
+		if chosen != nil && chosen.Name != env.Name {
+			return unfit(field, "is %s, which does not agree with the %s", quote(language), map[bool]string{true: "notebook's language", false: "Content-Type"}[book != nil])
+		}
+		chosen = env
+		return nil
+	}
+	if book != nil {
+		if language := notebook.Language(book); language != "" {
+			if err := choose("notebook.metadata.kernelspec.language", language); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i := range s.environments {
+		if slices.Contains(s.environments[i].MediaTypes, req.mediaType) {
+			chosen = &s.environments[i]
+		}
+	}
+	if req.Language != nil {
+		if err := choose("language", string(*req.Language)); err != nil {
+			return nil, err
+		}
+	}
+	if chosen == nil {
+		chosen = &s.environments[0]
+	}
+	return chosen, nil
+}
+
+func (s *Server) byLanguage(language string) *environments.Environment {
+	for i := range s.environments {
+		e := &s.environments[i]
+		names := append([]string{e.Language}, e.Aliases...)
+		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, language) }) {
+			return e
+		}
+	}
+	return nil
+}
+
+func (s *Server) languages() []string {
+	var out []string
+	for _, e := range s.environments {
+		out = append(out, e.Language)
+	}
+	return out
+}
+
+func (s *Server) timeout(asked *seconds) (time.Duration, error) {
+	if asked == nil {
+		return min(s.limits.Timeout, s.maxTimeout), nil
+	}
+	f := float64(*asked)
+	if math.IsNaN(f) || f <= 0 || f > s.maxTimeout.Seconds() {
+		return 0, unfit("timeout", "must be above 0 and at most %v seconds", s.maxTimeout.Seconds())
+	}
+	// the shortest that is told apart from no time at all
+	return max(time.Duration(f*float64(time.Second)), time.Millisecond), nil
+}
+
+func (req *request) kernelEnv() (map[string]string, error) {
+	if len(req.Env) > maxEnv {
+		return nil, unfit("env", "there are more than %d variables", maxEnv)
+	}
+	out, size := map[string]string{}, 0
+	for _, name := range slices.Sorted(maps.Keys(req.Env)) {
+		value := req.Env[name]
+		field := "env." + printable(cut(string(name)))
+		if !envName.MatchString(string(name)) {
+			return nil, unfit(field, "is not the name of a variable: letters, digits and _, and no digit first")
+		}
+		if strings.ContainsRune(string(value), 0) {
+			return nil, unfit(field, "has a NUL character in it, which no variable can hold")
+		}
+		if size += len(name) + len(value); size > maxEnvBytes {
+			return nil, unfit("env", "names and values have more than %d bytes together", maxEnvBytes)
+		}
+		out[string(name)] = string(value)
+	}
+	return out, nil
+}
+
+func makeNotebook(cells []string, book []byte, env *environments.Environment) ([]byte, error) {
+	kernel := notebook.Kernel{Name: env.Kernel, DisplayName: env.DisplayName, Language: env.Language}
+	if book == nil {
+		raw, err := notebook.New(cells, kernel)
+		return raw, ofNotebook("", http.StatusUnprocessableEntity, err)
+	}
+	raw, err := notebook.Adopt(book, kernel)
+	return raw, ofNotebook("notebook", http.StatusBadRequest, err)
+}
+
+// ofNotebook makes a caller's error of what is wrong with a caller's notebook.
+func ofNotebook(within string, status int, err error) error {
+	var invalid *notebook.InvalidError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	field := invalid.Field
+	switch {
+	case within != "" && field != "":
+		field = within + "." + field
+	case within != "":
+		field = within
+	}
+	if invalid.Field == "nbformat" { // another version of the format is not malformed
+		status = http.StatusUnprocessableEntity
+	}
+	return &problem{status: status, field: field, text: fmt.Sprint(invalid.Reason)}
+}

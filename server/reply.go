@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"notebox/notebook"
+	"notebox/runner"
+)
+
+// reply is what POST /v1/execute answers. No list in it is ever null.
+type reply struct {
+	ID        string           `json:"id"`
+	Status    runner.Status    `json:"status"`
+	Text      string           `json:"text"`
+	Outputs   []any            `json:"outputs"` // streamOutput, bundleOutput or errorOutput
+	Images    []imageEntry     `json:"images"`
+	Files     []fileEntry      `json:"files"`
+	Skipped   []runner.Skipped `json:"skipped"`
+	Error     *exception       `json:"error"`
+	Hint      string           `json:"hint"`
+	Notebook  *notebookLink    `json:"notebook"` // null where there is none or it could not be stored
+	Truncated bool             `json:"truncated"`
+	Usage     usage            `json:"usage"`
+}
+
+type exception struct {
+	Name      string `json:"name"`
+	Message   string `json:"message"`
+	Traceback string `json:"traceback"`
+	Cell      int    `json:"cell"`
+	Line      int    `json:"line"`
+}
+
+type notebookLink struct {
+	URL string `json:"url"`
+}
+
+type usage struct {
+	QueueMS    int64 `json:"queue_ms"`
+	WallMS     int64 `json:"wall_ms"`
+	CPUMS      int64 `json:"cpu_ms"`
+	PeakMemory int64 `json:"peak_memory_bytes"`
+}
+
+// reply makes the answer of what is left of a run.
+func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events *sink) *reply {
+	executed, result, complete := s.decode(ctx, p, out, events.partial)
+	blobs := blobsOf(result)
+	link, urls := s.keep(ctx, events.keeper, executed, blobs)
+
+	a := &reply{
+		ID:        p.spec.ID,
+		Status:    out.Status,
+		Outputs:   outputsOf(result, urls),
+		Images:    imagesOf(blobs, urls, p.linkImages),
+		Files:     append([]fileEntry{}, events.files...),
+		Skipped:   append([]runner.Skipped{}, out.Skipped...),
+		Hint:      hint(p, out, result),
+		Notebook:  link,
+		Truncated: out.Status == runner.StatusOutputLimit || result.Truncated || !complete,
+		Usage: usage{
+			QueueMS: out.Usage.Queue.Milliseconds(), WallMS: out.Usage.Wall.Milliseconds(),
+			CPUMS: out.Usage.CPU.Milliseconds(), PeakMemory: out.Usage.PeakMemory,
+		},
+	}
+	a.Text = notebook.Text(result, func(b *notebook.Blob) string { return urls[b] })
+	for _, f := range a.Files {
+		a.Text += fmt.Sprintf("[file %s: %s]\n", oneLine(strings.TrimPrefix(f.Path, dataDir)), f.URL)
+	}
+	for _, d := range result.Dropped {
+		a.Skipped = append(a.Skipped, runner.Skipped{Path: cellPath(d.Cell, d.MediaType), Reason: d.Reason})
+	}
+	for _, b := range blobs {
+		if urls[b] == "" {
+			a.Skipped = append(a.Skipped, runner.Skipped{Path: b.Name, Reason: errNotStored.Error()})
+		}
+	}
+	if executed != nil && link == nil {
+		a.Skipped = append(a.Skipped, runner.Skipped{Path: "notebook.ipynb", Reason: errNotStored.Error()})
+	}
+	if e := result.Error; e != nil {
+		a.Error = &exception{e.Name, e.Message, e.Traceback, e.Cell, e.Line}
+	}
+	return a
+}
+
+// decode reads the executed notebook, or what is known of it by the events
+// where it did not come back or is none. complete is false where outputs may be
+// missing.
+func (s *Server) decode(ctx context.Context, p *plan, out *runner.Outcome, events *partial) (executed []byte, r *notebook.Result, complete bool) {
+	limits := decodeLimits(p.spec)
+	if out.Notebook != nil {
+		r, err := notebook.Decode(out.Notebook, limits)
+		if err == nil {
+			return out.Notebook, r, true
+		}
+		s.log.WarnContext(ctx, "the executed notebook cannot be read", "run", p.spec.ID, "error", err)
+	}
+	if executed = events.executed(); executed != nil {
+		if r, err := notebook.Decode(executed, limits); err == nil {
+			return executed, r, !events.cut
+		}
+	}
+	return nil, &notebook.Result{}, !events.cut
+}
+
+// decodeLimits are notebook's, widened where the operator lets a run put out more.
+func decodeLimits(spec runner.Spec) notebook.Limits {
+	const jsonGrowth = 6 // bytes that JSON may take for one: \u0000
+	return notebook.Limits{
+		MaxBytes:     max(notebook.DefaultMaxBytes, jsonGrowth*(int64(len(spec.Notebook))+spec.Limits.Output)+16<<20),
+		MaxTextBytes: max(notebook.DefaultMaxTextBytes, spec.Limits.Output),
+		MaxBlobBytes: max(notebook.DefaultMaxBlobBytes, spec.Limits.Output),
+	}
+}
+
+// cellPath names a part of an output in the list of what was skipped.
+func cellPath(cell int, mediaType string) string {
+	if mediaType == "" {
+		return fmt.Sprintf("cell %d", cell)
+	}
+	return fmt.Sprintf("cell %d: %s", cell, mediaType)
+}
+
+// oneLine keeps a hostile name from looking like more than a name.
+func oneLine(name string) string {
+	return strings.Join(strings.Fields(notebook.Plain(name)), " ")
+}

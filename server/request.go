@@ -1,0 +1,214 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+)
+
+// request is a call of /v1/execute as it was written, in whichever form. A nil
+// field was not given; null is as good as not given.
+type request struct {
+	Code         *text          `json:"code"`
+	Cells        []text         `json:"cells"`
+	Notebook     jsontext.Value `json:"notebook"`
+	Language     *text          `json:"language"`
+	Files        []fileField    `json:"files"`
+	Env          map[text]text  `json:"env"`
+	Dependencies []text         `json:"dependencies"`
+	Network      *bool          `json:"network"`
+	Timeout      *seconds       `json:"timeout"`
+	Session      *text          `json:"session"`
+	StopOnError  *bool          `json:"stop_on_error"`
+
+	inputs     inputs // Files, and the file parts of a form
+	mediaType  string // of the raw form; else empty
+	linkImages bool   // ?images=url
+}
+
+// fileField is an entry of files.
+type fileField struct {
+	Name    *text `json:"name"`
+	Content *text `json:"content"`
+	URL     *text `json:"url"`
+}
+
+// text is a JSON string and nothing else; a plain Go string would take null.
+type text string
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (t *text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	tok, err := dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	if tok.Kind() != jsontext.KindString {
+		return errors.New("must be a string")
+	}
+	*t = text(tok.String())
+	return nil
+}
+
+// seconds is a JSON number of any size: one that is too large for a float64 is
+// well-formed and out of range, which are different answers.
+type seconds float64
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (s *seconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	tok, err := dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	if tok.Kind() != jsontext.KindNumber {
+		return errors.New("must be a number")
+	}
+	f, err := strconv.ParseFloat(tok.String(), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return err
+	}
+	*s = seconds(f)
+	return nil
+}
+
+// jsonRules hold for every JSON text of a request.
+var jsonRules = json.JoinOptions(
+	json.RejectUnknownMembers(true),
+	jsontext.AllowDuplicateNames(false),
+	jsontext.AllowInvalidUTF8(false),
+)
+
+// readRequest decodes the body in whichever form it is.
+func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error) {
+	if enc := r.Header.Get(echo.HeaderContentEncoding); enc != "" && !strings.EqualFold(enc, "identity") {
+		return nil, unsupportedMedia("Content-Encoding: only identity is supported")
+	}
+	if r.Header.Get("Idempotency-Key") != "" {
+		return nil, unfit("Idempotency-Key", "is not supported")
+	}
+	mediaType, params, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
+	if err != nil {
+		return nil, unsupportedMedia("Content-Type: is missing or malformed; %s", s.formsTaken())
+	}
+	if charset := strings.ToLower(params["charset"]); !slices.Contains([]string{"", "utf-8", "utf8", "us-ascii"}, charset) {
+		return nil, unsupportedMedia("Content-Type: the only charset is utf-8")
+	}
+	var req *request
+	query := r.URL.Query()
+	switch {
+	case mediaType == "application/json":
+		req, err = s.readJSON(r, work)
+	case mediaType == "multipart/form-data":
+		req, err = s.readForm(r, params["boundary"], work)
+	case s.isCode(mediaType):
+		req, err = s.readCode(r, mediaType, query, work)
+	default:
+		return nil, unsupportedMedia("Content-Type: %s is not supported; %s", quote(mediaType), s.formsTaken())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return req, req.readQuery(query)
+}
+
+func (s *Server) isCode(mediaType string) bool {
+	if mediaType == "text/plain" {
+		return true
+	}
+	for _, e := range s.environments {
+		if slices.Contains(e.MediaTypes, mediaType) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) formsTaken() string {
+	types := []string{"application/json", "multipart/form-data", "text/plain"}
+	for _, e := range s.environments {
+		types = append(types, e.MediaTypes...)
+	}
+	slices.Sort(types[2:])
+	return "supported are " + strings.Join(slices.Compact(types), ", ")
+}
+
+// readQuery takes the query's "images", the one parameter of every form, and
+// refuses what no form knows: a typing error must not be a silent default.
+func (req *request) readQuery(query url.Values) error {
+	for name, values := range query {
+		raw := req.mediaType != "" && slices.Contains([]string{"language", "timeout", "stop_on_error"}, name)
+		switch {
+		case name != "images" && !raw:
+			return malformed("query", "there is no parameter %s", quote(name))
+		case len(values) > 1:
+			return malformed("query", "the parameter %s is there more than once", quote(name))
+		}
+	}
+	switch images := query.Get("images"); images {
+	case "url":
+		req.linkImages = true
+	case "", "data":
+	default:
+		return unfit("images", `must be "url", or "data", which is the default`)
+	}
+	return nil
+}
+
+const notWhole = "the body did not arrive in full"
+
+// ofBody says what is wrong where a body could not be read: our own failure and
+// the limits have their own answers, the rest is text's.
+func ofBody(err error, text string) error {
+	var p *problem
+	var tooMany *http.MaxBytesError
+	if errors.As(err, &p) || errors.As(err, &tooMany) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errWorkspace) {
+		return err
+	}
+	return malformed("", "%s", text)
+}
+
+// parseSeconds reads a number of a form or a query.
+func parseSeconds(field, s string) (*seconds, error) {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return nil, malformed(field, "must be a number")
+	}
+	if math.IsNaN(f) {
+		return nil, unfit(field, "must be a number of seconds above 0")
+	}
+	out := seconds(f)
+	return &out, nil
+}
+
+// parseBool reads a truth value of a form or a query.
+func parseBool(field, s string) (*bool, error) {
+	switch strings.ToLower(s) {
+	case "true", "1":
+		return ptr(true), nil
+	case "false", "0":
+		return ptr(false), nil
+	}
+	return nil, malformed(field, "must be true or false")
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// maxQuoted bounds how much of a caller's own text an error repeats, in bytes.
+const maxQuoted = 100
+
+// quote repeats a caller's text in an error, in ASCII, cut to a sensible length.
+func quote(s string) string {
+	if len(s) > maxQuoted {
+		s = strings.ToValidUTF8(s[:maxQuoted], "") + "…"
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// textParts are the parts of a form that are fields, in the order in which
+// errors in them are told.
+var textParts = []string{
+	"code", "cells", "notebook", "language", "files", "env", "dependencies",
+	"network", "timeout", "session", "stop_on_error",
+}
+
+// form is a multipart body that is being read (RFC 7578).
+type form struct {
+	server *Server
+	work   *workspace
+	req    *request
+	texts  map[string]*spool
+	left   int64 // bytes that the text parts may still have together
+}
+
+// readForm takes a form whose parts have the names of the JSON's fields. cells,
+// env, notebook and dependencies are JSON text. A part "files" with a file name
+// is a file; one without is JSON text as the field files is. Files go to the
+// workspace as they arrive, texts are looked at when all has arrived.
+func (s *Server) readForm(r *http.Request, boundary string, work *workspace) (*request, error) {
+	if boundary == "" {
+		return nil, malformed("", "Content-Type: the boundary is missing")
+	}
+	if r.ContentLength > s.maxUpload {
+		return nil, tooLarge("", "the body is larger than %d bytes", s.maxUpload)
+	}
+	body := http.MaxBytesReader(nil, r.Body, s.maxUpload)
+	f := &form{server: s, work: work, req: new(request), texts: map[string]*spool{}, left: s.maxBody}
+	// multipart takes some early ends for the end of the form. Here the body's end
+	// is an error, so that io.EOF means the closing boundary, which may lack its
+	// line break.
+	parts := multipart.NewReader(io.MultiReader(body, strings.NewReader("\r\n"), cutOff{}), boundary)
+	empty := true
+	for {
+		part, err := parts.NextRawPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, ofBody(err, notAForm)
+		}
+		empty = false
+		if err := f.take(part); err != nil {
+			return nil, ofBody(err, notAForm)
+		}
+	}
+	// What follows the last part is nothing to us, but net/http notices a client
+	// that leaves only after the body's end.
+	if _, err := io.Copy(io.Discard, body); err != nil {
+		return nil, ofBody(err, notAForm)
+	}
+	if empty {
+		return nil, malformed("", "the form is empty")
+	}
+	return f.req, f.decode(r)
+}
+
+// notAForm is the answer to a body that cannot be read as a form.
+const notAForm = "the body is not well-formed multipart/form-data"
+
+// cutOff is the end of a body that should have ended before.
+type cutOff struct{}
+
+func (cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// take reads one part to its end.
+func (f *form) take(part *multipart.Part) error {
+	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	name, named := params["name"]
+	if err != nil || !named {
+		return malformed("", "a part has no name in its Content-Disposition")
+	}
+	if !slices.Contains(textParts, name) {
+		return malformed(printable(cut(name)), "there is no such field")
+	}
+	if enc := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); !slices.Contains([]string{"", "binary", "8bit", "7bit"}, enc) {
+		return malformed(name, "its Content-Transfer-Encoding is not supported")
+	}
+	// Part.FileName would strip the folders.
+	filename, isFile := params["filename"]
+	if name == "files" && isFile {
+		return f.takeFile(part, filename)
+	}
+	return f.takeText(part, name)
+}
+
+func (f *form) takeFile(part *multipart.Part, filename string) error {
+	in, p := f.req.inputs.add(fmt.Sprintf("files[%d]", len(f.req.inputs.list)), filename)
+	if p != nil {
+		return p
+	}
+	var err error
+	in.path, in.size, err = f.work.save(part)
+	return err
+}
+
+func (f *form) takeText(part *multipart.Part, name string) error {
+	if f.texts[name] != nil {
+		return malformed(name, "is there more than once")
+	}
+	limited := &io.LimitedReader{R: part, N: f.left + 1}
+	text, err := f.work.spool(limited)
+	if err != nil {
+		return err
+	}
+	if f.left = limited.N - 1; f.left < 0 {
+		return tooLarge(name, "the text parts are larger than %d bytes", f.server.maxBody)
+	}
+	f.texts[name] = text
+	return nil
+}
+
+// decode makes the texts the request's fields.
+func (f *form) decode(r *http.Request) error {
+	for _, name := range textParts {
+		sp := f.texts[name]
+		if sp == nil {
+			continue
+		}
+		err := f.server.withText(r, sp, func(raw []byte) error {
+			if !utf8.Valid(raw) {
+				return malformed(name, "is not valid UTF-8")
+			}
+			return f.req.setPart(name, raw)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return f.req.takeFiles()
+}
+
+func (req *request) setPart(name string, raw []byte) (err error) {
+	switch name {
+	case "code":
+		req.Code = ptr(text(raw))
+	case "cells":
+		err = decodeJSON(name, raw, &req.Cells)
+	case "notebook":
+		err = decodeJSON(name, raw, &req.Notebook)
+	case "language":
+		req.Language = ptr(text(raw))
+	case "files":
+		err = decodeJSON(name, raw, &req.Files)
+	case "env":
+		err = decodeJSON(name, raw, &req.Env)
+	case "dependencies":
+		err = decodeJSON(name, raw, &req.Dependencies)
+	case "network":
+		req.Network, err = parseBool(name, string(raw))
+	case "timeout":
+		req.Timeout, err = parseSeconds(name, string(raw))
+	case "session":
+		req.Session = ptr(text(raw))
+	case "stop_on_error":
+		req.StopOnError, err = parseBool(name, string(raw))
+	}
+	return err
+}

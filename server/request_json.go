@@ -1,0 +1,206 @@
+package server
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"notebox/notebook"
+)
+
+// maxNesting bounds how deep lists and objects may nest in a request: what a
+// notebook may, and the level that it is in.
+const maxNesting = notebook.MaxDepth + 1
+
+func (s *Server) readJSON(r *http.Request, work *workspace) (*request, error) {
+	if r.ContentLength > s.maxBody {
+		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
+	}
+	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	if err != nil {
+		return nil, ofBody(err, notWhole)
+	}
+	req := new(request)
+	err = s.withText(r, body, func(raw []byte) error {
+		if len(raw) == 0 {
+			return malformed("", "the body is empty")
+		}
+		if err := decodeJSON("", raw, req); err != nil {
+			return err
+		}
+		return req.takeFiles()
+	})
+	return req, err
+}
+
+// withText calls fn with the text of a spool. Of large ones only a few are in
+// memory at one time, see maxDecoding.
+func (s *Server) withText(r *http.Request, sp *spool, fn func([]byte) error) error {
+	if sp.path != "" {
+		select {
+		case s.decoding <- struct{}{}:
+			defer func() { <-s.decoding }()
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+	}
+	raw, err := sp.bytes()
+	if err != nil {
+		return err
+	}
+	return fn(raw)
+}
+
+// decodeJSON reads one JSON text strictly into v. Every error names the field;
+// within is the field that the text itself is of, or empty for a whole body.
+func decodeJSON(within string, raw []byte, v any) error {
+	if nesting(raw) > maxNesting {
+		return malformed(within, "is nested deeper than %d levels", maxNesting)
+	}
+	err := json.Unmarshal(raw, v, jsonRules)
+	if err == nil {
+		return nil
+	}
+	var syntactic *jsontext.SyntacticError
+	var semantic *json.SemanticError
+	switch {
+	case errors.As(err, &semantic):
+		field := joinField(within, semantic.JSONPointer)
+		switch {
+		case errors.Is(err, json.ErrUnknownName):
+			return malformed(field, "there is no such field")
+		case semantic.GoType != nil && semantic.Err == nil:
+			return malformed(field, "must be %s", jsonName(semantic))
+		case semantic.Err != nil && semantic.GoType != nil && strings.HasPrefix(semantic.Err.Error(), "must be "):
+			return malformed(field, "%s", semantic.Err)
+		}
+		return malformed(field, "is not of the right type")
+	case errors.As(err, &syntactic):
+		field := joinField(within, syntactic.JSONPointer)
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return malformed(field, "is there more than once")
+		}
+		why := "is not valid JSON"
+		if strings.Contains(syntactic.Err.Error(), "UTF-8") || strings.Contains(syntactic.Err.Error(), "surrogate") {
+			why = "is not valid UTF-8, or has a lone surrogate"
+		}
+		return malformed(field, "%s (at byte %d)", why, syntactic.ByteOffset)
+	}
+	return malformed(within, "is not valid JSON")
+}
+
+// jsonName says what a field must be, for the Go types that requests have.
+func jsonName(err *json.SemanticError) string {
+	switch kind := err.GoType.Kind().String(); kind {
+	case "bool":
+		return "true or false"
+	case "slice":
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+// joinField writes a JSON pointer the way people write fields: files[2].name.
+func joinField(within string, pointer jsontext.Pointer) string {
+	var b strings.Builder
+	b.WriteString(within)
+	for token := range pointer.Tokens() {
+		switch {
+		case token != "" && strings.Trim(token, "0123456789") == "":
+			fmt.Fprintf(&b, "[%s]", cut(token))
+		case b.Len() == 0:
+			b.WriteString(printable(cut(token)))
+		default:
+			b.WriteString("." + printable(cut(token)))
+		}
+	}
+	return b.String()
+}
+
+// printable keeps a name as it is where that is plain, else quotes it.
+func printable(name string) string {
+	quoted := quote(name)
+	if name != "" && quoted == `"`+name+`"` && !strings.ContainsAny(name, " .[]") {
+		return name
+	}
+	return quoted
+}
+
+func cut(s string) string {
+	if len(s) > maxQuoted {
+		return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
+	}
+	return s
+}
+
+// nesting returns how deep lists and objects nest in raw. It needs no stack and
+// no valid JSON, so that it can stand before the parser.
+func nesting(raw []byte) int {
+	deepest, level, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '{' || c == '[':
+			level++
+			deepest = max(deepest, level)
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return deepest
+}
+
+// takeFiles moves Files to the inputs; a form's file parts may be there already.
+func (req *request) takeFiles() error {
+	for _, f := range req.Files {
+		field := fmt.Sprintf("files[%d]", len(req.inputs.list))
+		if f.Content == nil == (f.URL == nil) {
+			return malformed(field, "must have exactly one of content and url")
+		}
+		name := ""
+		switch {
+		case f.Name != nil:
+			name = string(*f.Name)
+		case f.URL != nil:
+			name = nameFromURL(string(*f.URL))
+		}
+		in, p := req.inputs.add(field, name)
+		if p != nil {
+			return p
+		}
+		if f.URL != nil {
+			in.url = string(*f.URL)
+			continue
+		}
+		data, why := decodeBase64(string(*f.Content))
+		if why != "" {
+			return malformed(field+".content", "%s", why)
+		}
+		in.data, in.size = data, int64(len(data))
+	}
+	req.Files = nil
+	return nil
+}
+
+// decodeBase64 takes the standard alphabet with its padding (RFC 4648, section
+// 4) and nothing else; encoding/base64 would pass over line breaks.
+func decodeBase64(s string) (data []byte, why string) {
+	if strings.ContainsAny(s, "\r\n") {
+		return nil, "is not base64: it has line breaks in it"
+	}
+	data, err := base64.StdEncoding.Strict().DecodeString(s)
+	if err != nil {
+		return nil, "is not base64 (the standard alphabet, with padding)"
+	}
+	return data, ""
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"unicode/utf8"
+)
+
+// readCode takes a body that is the code itself; what else there is to say
+// stands in the query.
+func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, work *workspace) (*request, error) {
+	if r.ContentLength > s.maxBody {
+		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
+	}
+	req := &request{mediaType: mediaType}
+	var err error
+	if query.Has("language") {
+		req.Language = ptr(text(query.Get("language")))
+	}
+	if query.Has("timeout") {
+		if req.Timeout, err = parseSeconds("timeout", query.Get("timeout")); err != nil {
+			return nil, err
+		}
+	}
+	if query.Has("stop_on_error") {
+		if req.StopOnError, err = parseBool("stop_on_error", query.Get("stop_on_error")); err != nil {
+			return nil, err
+		}
+	}
+	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	if err != nil {
+		return nil, ofBody(err, notWhole)
+	}
+	raw, err := body.bytes()
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) == 0 {
+		return nil, malformed("", "the body is empty")
+	}
+	if !utf8.Valid(raw) {
+		return nil, malformed("code", "is not valid UTF-8")
+	}
+	req.Code = ptr(text(raw))
+	return req, nil
+}

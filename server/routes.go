@@ -1,0 +1,93 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+)
+
+// route is one call of the API.
+type route struct {
+	method  string
+	path    string
+	handler echo.HandlerFunc
+	open    bool // needs no API key
+}
+
+// routes is the one list of all calls; openapi.json describes each of them.
+func (s *Server) routes() []route {
+	return []route{
+		{http.MethodPost, "/v1/execute", s.execute, false},
+		{http.MethodGet, "/v1/environments", s.listEnvironments, false},
+		{http.MethodGet, filesPrefix + "*", s.serveFile, true}, // signed
+		{http.MethodGet, "/healthz", s.healthz, true},
+		{http.MethodGet, "/readyz", s.readyz, true},
+		{http.MethodGet, "/openapi.json", s.serveOpenAPI, true},
+	}
+}
+
+func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
+	e := echo.New()
+	e.HTTPErrorHandler = s.answerError
+	e.Logger.SetOutput(io.Discard)
+	e.StdLogger = log.New(io.Discard, "", 0)
+	// Pre, so that these hold for addresses and methods that do not exist too.
+	e.Pre(s.logRequests, s.recoverPanic, s.keepPace, harden, s.browsers.guard)
+	if cors := s.browsers.cors(allowOrigins); cors != nil {
+		e.Pre(cors)
+	}
+	for _, r := range s.routes() {
+		handler := r.handler
+		if !r.open {
+			handler = s.requireKey(handler)
+		}
+		e.Add(r.method, r.path, handler)
+		if r.method == http.MethodGet {
+			e.Add(http.MethodHead, r.path, handler)
+		}
+	}
+	return e
+}
+
+// harden sets what every response says: no answer is sniffed for another type,
+// or tells another site the address that it came from.
+func harden(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		h.Set(echo.HeaderReferrerPolicy, "no-referrer")
+		return next(c)
+	}
+}
+
+// base is what links start with. X-Forwarded-* is not looked at: anybody may
+// send it, so a service behind a proxy has --public-url.
+func (s *Server) base(r *http.Request) string {
+	if s.publicURL != "" {
+		return s.publicURL
+	}
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// writeJSON encodes before it sends, so that what cannot be encoded is an error
+// and not half an answer.
+func writeJSON(c echo.Context, status int, mediaType string, v any) error {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // nosniff and the media type hold; "<" is easier to read
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, mediaType)
+	h.Set(echo.HeaderContentLength, fmt.Sprint(body.Len()))
+	return c.Blob(status, mediaType, body.Bytes())
+}

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/environments"
+	"notebox/runner"
+	"notebox/storage"
+)
+
+// Config is what a Server is made of. Runner, Store, Environments and TempDir
+// must be set.
+type Config struct {
+	Runner       runner.Runner
+	Store        Store
+	Environments []environments.Environment // the first is the default's language
+	// Ready reports why code could not be run now, or nil; called when /readyz
+	// is, at most once in readyFor. May be nil.
+	Ready func(context.Context) error
+
+	ListenAddr   string   // host:port that it is going to serve; for the browser rules
+	PublicURL    string   // what links start with; "": the request's own scheme and Host
+	Keys         Keys     // none: everyone who reaches the service may call, but see browser.go
+	AllowOrigins []string // of pages in browsers, "https://app.example.org"
+
+	Limits     runner.Limits // of a run that asks for nothing else; the zero value is runner.DefaultLimits
+	MaxTimeout time.Duration // that a request may ask for; 0 is DefaultMaxTimeout
+	MaxBody    int64         // bytes of JSON, code and text parts; 0 is DefaultMaxBody
+	MaxUpload  int64         // bytes of a multipart body, and of what is fetched; 0 is DefaultMaxUpload
+	FetchAllow []string      // private hosts that files[].url may name; see parseFetchAllow
+
+	TempDir string           // a folder of this service alone, for uploads under way
+	Log     *slog.Logger     // nil: nothing is logged
+	Now     func() time.Time // nil: time.Now
+}
+
+// Defaults of Config's limits.
+const (
+	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
+	DefaultMaxBody    = 25 << 20          // a long notebook with its old outputs
+	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
+)
+
+// Store keeps what runs leave behind; *storage.Store is one.
+type Store interface {
+	// Put stores content to its end, or nothing. name is for downloads.
+	Put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error)
+	// Get returns an error that is storage.ErrNotFound for an unknown key.
+	Get(ctx context.Context, key string) (*storage.Reader, error)
+	// Link returns base + "/v1/files/" + the escaped key and its signature.
+	Link(ctx context.Context, key, base string) (link string, expires time.Time, err error)
+	// Verify returns nil if q holds a link's signature for key that has not expired.
+	Verify(key string, q url.Values) error
+	Ready(ctx context.Context) error
+}
+
+// Server answers the native API.
+type Server struct {
+	runner       runner.Runner
+	store        Store
+	environments []environments.Environment
+	ready        *readiness
+
+	listen    string
+	publicURL string // without a slash at its end; may be empty
+	keys      Keys
+	browsers  *browserRules
+	echo      *echo.Echo
+
+	limits     runner.Limits
+	maxTimeout time.Duration
+	maxBody    int64
+	maxUpload  int64
+	fetcher    *fetcher
+	decoding   chan struct{} // a place for each large text that is decoded at one time
+	pace       pace
+
+	runs       context.Context // ends when CancelRuns is called
+	cancelRuns context.CancelFunc
+
+	tempDir string
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// maxDecoding is how many large texts (above spoolMemory) are decoded at one
+// time: it is work for the CPU, and each takes a few times its size of memory.
+const maxDecoding = 4
+
+// New returns a Server. It removes what an earlier one left in TempDir.
+func New(cfg Config) (*Server, error) {
+	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.TempDir == "" {
+		return nil, errors.New("server: Runner, Store, Environments and TempDir must be set")
+	}
+	s := &Server{
+		runner:       cfg.Runner,
+		store:        cfg.Store,
+		environments: cfg.Environments,
+		listen:       cfg.ListenAddr,
+		publicURL:    strings.TrimRight(cfg.PublicURL, "/"),
+		keys:         cfg.Keys,
+		limits:       cfg.Limits,
+		maxTimeout:   orDefault(cfg.MaxTimeout, DefaultMaxTimeout),
+		maxBody:      orDefault(cfg.MaxBody, DefaultMaxBody),
+		maxUpload:    orDefault(cfg.MaxUpload, DefaultMaxUpload),
+		decoding:     make(chan struct{}, maxDecoding),
+		pace:         pace{body: bodyGrace, write: writeGrace},
+		tempDir:      cfg.TempDir,
+		log:          cfg.Log,
+		now:          cfg.Now,
+	}
+	s.runs, s.cancelRuns = context.WithCancel(context.Background())
+	if s.limits == (runner.Limits{}) {
+		s.limits = runner.DefaultLimits()
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if err := sweepWorkspaces(s.tempDir); err != nil {
+		return nil, fmt.Errorf("server: temporary folder: %w", err)
+	}
+	var err error
+	if s.browsers, err = newBrowserRules(s.keys.Len() > 0, s.listen, s.publicURL, cfg.AllowOrigins); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if s.fetcher, err = newFetcher(cfg.FetchAllow); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s.ready = &readiness{runner: cfg.Ready, store: s.store.Ready, log: s.log, now: s.now}
+	s.echo = s.newEcho(cfg.AllowOrigins)
+	return s, nil
+}
+
+// CancelRuns ends every run that goes on, and each that begins after it. Their
+// callers still get a reply, with what there was until then.
+func (s *Server) CancelRuns() { s.cancelRuns() }
+
+// Handler is the whole API.
+func (s *Server) Handler() http.Handler { return s.echo }
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}

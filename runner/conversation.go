@@ -87,8 +87,13 @@ func (c *conversation) ping(alive context.Context) {
 		case <-alive.Done():
 			return
 		case <-tick.C:
+			// Whoever else writes keeps the sandbox as well.
+			if !c.writing.TryLock() {
+				continue
+			}
 			// An error shows on the reading side.
-			_ = c.write(func(w io.Writer) error { return frame.Write(w, frame.KindPing, nil) })
+			_ = frame.Write(c.sandbox, frame.KindPing, nil)
+			c.writing.Unlock()
 		}
 	}
 }

@@ -12,6 +12,7 @@ func newDeadline(expire func()) (expired func() bool, set func(time.Duration)) {
 	var mu sync.Mutex
 	var timer *time.Timer
 	over, stopped := false, false
+	times := 0 // that set was called: a timer that fires late must not count
 	expired = func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -26,11 +27,14 @@ func newDeadline(expire func()) (expired func() bool, set func(time.Duration)) {
 		if stopped = stopped || d == 0; stopped || over {
 			return
 		}
+		times++
+		mine := times
 		timer = time.AfterFunc(d, func() {
 			mu.Lock()
-			over = !stopped
+			now := !stopped && mine == times
+			over = over || now
 			mu.Unlock()
-			if expired() {
+			if now {
 				expire()
 			}
 		})

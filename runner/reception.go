@@ -18,23 +18,28 @@ const (
 	// so that an honest one cannot reach it with the default limits.
 	maxEvents      = 1 << 18
 	outputOverhead = 64 // bytes, as in the harness
-	// maxSkipped reports of one run; the harness sends about a hundred.
-	maxSkipped = 1000
+	// maxSkipped reports of one run, and maxSkippedBytes of them; the harness
+	// sends about a hundred.
+	maxSkipped      = 1000
+	maxSkippedBytes = 1 << 20
 	// dataFolder is where the paths of files begin.
 	dataFolder = "/mnt/data"
 )
 
 // reception takes in what comes out of a sandbox after go.
 type reception struct {
-	c        *conversation
-	spec     Spec
-	events   Sink
-	out      Outcome
-	seen     int // events
-	notebook bytes.Buffer
-	files    int
-	bytes    int64 // of the files so far
-	done     bool
+	c            *conversation
+	spec         Spec
+	events       Sink
+	out          Outcome
+	seen         int   // events
+	eventBytes   int64 // of all events
+	skippedBytes int   // of all reports
+	notebook     bytes.Buffer
+	whole        bool // the notebook is
+	files        int
+	bytes        int64 // of the files so far
+	done         bool
 }
 
 func newReception(c *conversation, spec Spec, events Sink) *reception {
@@ -44,7 +49,12 @@ func newReception(c *conversation, spec Spec, events Sink) *reception {
 // receive reads to the end of the run. What the sandbox had sent is kept also
 // where its end is not a good one.
 func (r *reception) receive(ctx context.Context) (*Outcome, error) {
-	deadline, extend := newDeadline(func() { r.c.sandbox.Close() })
+	taking, giveUp := context.WithCancel(ctx) // of the Sink, too
+	defer giveUp()
+	deadline, extend := newDeadline(func() {
+		r.c.sandbox.Close()
+		giveUp()
+	})
 	defer extend(0)
 	extend(r.spec.Limits.Timeout + runSlack)
 	stop := context.AfterFunc(ctx, func() {
@@ -58,13 +68,16 @@ func (r *reception) receive(ctx context.Context) (*Outcome, error) {
 		var kind frame.Kind
 		var payload []byte
 		if kind, payload, err = frame.Read(r.c.sandbox, frame.JSONGrowth*r.spec.Limits.Output+frame.MaxControl); err == nil {
-			if kind == frame.KindOutcome && ctx.Err() == nil {
+			if kind == frame.KindOutcome && r.out.Status == "" && ctx.Err() == nil {
 				extend(collectTimeout)
+				if ctx.Err() != nil {
+					extend(cancelSlack)
+				}
 			}
-			err = r.take(ctx, kind, payload)
+			err = r.take(taking, kind, payload)
 		}
 	}
-	if r.notebook.Len() > 0 {
+	if r.whole {
 		r.out.Notebook = r.notebook.Bytes()
 	}
 	if err == nil {
@@ -75,6 +88,10 @@ func (r *reception) receive(ctx context.Context) (*Outcome, error) {
 
 // take handles one frame.
 func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) error {
+	if !r.inTurn(kind) {
+		return fmt.Errorf("frame %q out of turn", rune(kind))
+	}
+	r.whole = r.notebook.Len() > 0 && kind != frame.KindNotebookOut
 	switch kind {
 	case frame.KindEvent:
 		return r.event(payload)
@@ -85,11 +102,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 	case frame.KindFile:
 		return r.file(ctx, payload)
 	case frame.KindSkipped:
-		s, err := frame.Decode[Skipped](kind, payload)
-		if err == nil && len(r.out.Skipped) < maxSkipped {
-			r.out.Skipped = append(r.out.Skipped, s)
-		}
-		return err
+		return r.skipped(payload)
 	case frame.KindDone:
 		d, err := frame.Decode[frame.Done](kind, payload)
 		if err == nil && !d.Collected {
@@ -103,18 +116,49 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 	return fmt.Errorf("frame %q after go", rune(kind))
 }
 
+// inTurn reports whether a frame of that kind may come now: outputs before the
+// one outcome, the rest after it.
+func (r *reception) inTurn(kind frame.Kind) bool {
+	switch kind {
+	case frame.KindEvent, frame.KindOutcome:
+		return r.out.Status == ""
+	case frame.KindNotebookOut:
+		return r.out.Status != "" && !r.whole
+	case frame.KindFile, frame.KindSkipped, frame.KindDone:
+		return r.out.Status != ""
+	}
+	return true
+}
+
 func (r *reception) event(payload []byte) error {
 	e, err := frame.Decode[Event](frame.KindEvent, payload)
 	if err != nil {
 		return err
 	}
-	if r.seen++; r.seen > maxEvents {
+	if e.Cell < 0 {
+		return fmt.Errorf("an event of cell %d", e.Cell)
+	}
+	switch e.Kind {
+	case EventOutput, EventUpdate, EventClear:
+	default:
+		return fmt.Errorf("an event of kind %q", e.Kind)
+	}
+	r.seen++
+	r.eventBytes += int64(len(payload))
+	if r.seen > maxEvents || r.eventBytes > frame.JSONGrowth*r.spec.Limits.Output+maxEvents*outputOverhead {
 		return errors.New("too many events")
 	}
-	if r.out.Status == "" {
-		r.events.Output(e)
-	}
+	r.events.Output(e)
 	return nil
+}
+
+func (r *reception) skipped(payload []byte) error {
+	s, err := frame.Decode[Skipped](frame.KindSkipped, payload)
+	r.skippedBytes += len(payload)
+	if err == nil && len(r.out.Skipped) < maxSkipped && r.skippedBytes <= maxSkippedBytes {
+		r.out.Skipped = append(r.out.Skipped, s)
+	}
+	return err
 }
 
 func (r *reception) outcome(payload []byte) error {

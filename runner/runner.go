@@ -71,7 +71,7 @@ const (
 // Event is one change of a notebook's outputs.
 type Event struct {
 	Kind EventKind `json:"kind"`
-	Cell int       `json:"cell"` // index in the notebook's cells
+	Cell int       `json:"cell"` // index in the notebook's cells; hostile, but not negative
 	// Output is, for EventOutput and EventUpdate, an nbformat 4 output: hostile JSON.
 	Output json.RawMessage `json:"output,omitempty"`
 }

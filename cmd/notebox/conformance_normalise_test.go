@@ -37,17 +37,24 @@ var rules = map[string]rule{
 	"addresses": {pattern: regexp.MustCompile(`\b0x[0-9a-f]{8,16}\b`), by: "0x…"},
 
 	// A cell's file name, as warnings show it, contains the kernel's process id;
-	// and so does Python's own warning of fork.
-	"pids": {pattern: regexp.MustCompile(`(/tmp/ipykernel_|\(pid=)\d+`), by: "${1}PID"},
+	// so does Python's warning of fork, and a variable that of Jupyter.
+	"pids": {pattern: regexp.MustCompile(`(/tmp/ipykernel_|\(pid=|'JPY_PARENT_PID': ')\d+`), by: "${1}PID"},
 
-	// What threading.get_native_id and the default names of threads count.
-	"thread-ids": {pattern: regexp.MustCompile(`\b(Thread-|ThreadPoolExecutor-)\d+`), by: "${1}N"},
+	// Where a whole stack is shown, it begins with how the kernel was started: by
+	// "python -m ipykernel_launcher", or by the harness's launch.py.
+	"start-frames": {
+		pattern: regexp.MustCompile(`(?s)  File "(<frozen runpy>|/opt/notebox/launch.py)".*?(  File "[^"]*/traitlets/config/application.py")`),
+		by:      "START\n$2",
+	},
+
+	// Below a print is the harness's OutStream.write, which calls ipykernel's.
+	"write-frame": {apply: func(doc, _ object) { eachOutputs(doc, withoutWriteFrame) }},
 
 	// Jupyter makes the file with the kernel's ports anew for each kernel.
-	"connection-file": {pattern: regexp.MustCompile(`/tmp/[\w./-]*kernel-[\w-]+(/kernel)?\.json|/tmp/kernel-\w+/kernel\.json`), by: "/tmp/CONNECTION"},
+	"connection-file": {pattern: regexp.MustCompile(`/tmp/tmp\w{8}\.json|/tmp/kernel-\w{8}/kernel\.json`), by: "/tmp/CONNECTION.json"},
 
 	// What %time measured.
-	"durations": {pattern: regexp.MustCompile(`\d+(\.\d+)? (ns|µs|us|ms|s)\b`), by: "TIME"},
+	"durations": {pattern: regexp.MustCompile(`\d+(\.\d+)? (ns|[µμu]s|ms|s)\b`), by: "TIME"},
 
 	// statsmodels prints the date and the time of day into its tables.
 	"statsmodels-clock": {pattern: regexp.MustCompile(`[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4}|\d{2}:\d{2}:\d{2}`), by: "CLOCK"},
@@ -166,6 +173,18 @@ func stdoutFirst(outputs []any) []any {
 		start = end
 	}
 	return mergeStreams(outputs)
+}
+
+// withoutWriteFrame takes the harness's own frame out of tracebacks.
+func withoutWriteFrame(outputs []any) []any {
+	for _, o := range outputs {
+		if frames, ok := o.(object)["traceback"].([]any); ok {
+			o.(object)["traceback"] = slices.DeleteFunc(frames, func(f any) bool {
+				return strings.Contains(f.(string), "/opt/notebox/launch.py") && strings.Contains(f.(string), "OutStream.write")
+			})
+		}
+	}
+	return outputs
 }
 
 // joined is a text that nbformat may write as a list of lines.

@@ -117,10 +117,11 @@ func executeByService(t *testing.T, document []byte) []byte {
 }
 
 // jupyterScript gives the command line what the harness gives a kernel: a home
-// of a new user, and no variable but the kernel's, which docker sets.
+// of a new user, and no variables but kernelEnv, which docker sets. Not with
+// --stdout, where the output of processes that a notebook starts comes as well.
 const jupyterScript = `cp -r /etc/skel "$HOME"
-exec env --unset=HOSTNAME --unset=PYTHONDONTWRITEBYTECODE \
-	jupyter nbconvert --to notebook --execute --allow-errors --stdin --stdout`
+env --unset=HOSTNAME --unset=PWD jupyter nbconvert --to notebook --execute --allow-errors --stdin --output-dir /tmp/executed --output notebook >&2
+cat /tmp/executed/notebook.ipynb`
 
 // kernelEnv is the environment of a kernel in a sandbox, besides PATH.
 var kernelEnv = []string{
@@ -130,7 +131,7 @@ var kernelEnv = []string{
 	"SHELL=/bin/bash",
 	"LANG=C.UTF-8",
 	"DISPLAY=:99",
-	"PYTHONPYCACHEPREFIX=/tmp/pycache",
+	"PYTHONDONTWRITEBYTECODE=1",
 }
 
 // executeByJupyter runs a notebook as people do with nbconvert, in a container

@@ -28,15 +28,16 @@ def main() -> None:
     launcher = importlib.util.find_spec("ipykernel_launcher")
     assert launcher is not None
     assert launcher.origin is not None
-    sys.argv = [launcher.origin, "-f", connection_file]
+    # As nbclient starts it, which keeps the history of cells out of the user's home.
+    history = "--HistoryManager.hist_file=:memory:"
+    sys.argv = [launcher.origin, "-f", connection_file, history]
     run_kernel()
 
 
 def run_kernel() -> None:
     """Run ipykernel with output that is neither dropped nor held back."""
     import zmq
-    from ipykernel import iostream
-    from ipykernel.kernelapp import IPKernelApp
+    from ipykernel import iostream, kernelapp
 
     max_message = 1 << 20  # characters of one stream message: a cap can act in between
 
@@ -60,13 +61,14 @@ def run_kernel() -> None:
     OutStream.__module__, OutStream.__qualname__ = iostream.__name__, "OutStream"
     setattr(iostream, "OutStream", OutStream)  # noqa: B010 - the name that the kernel looks up
 
-    class KernelApp(IPKernelApp):
+    # The name is what configuration is stored under.
+    class IPKernelApp(kernelapp.IPKernelApp):
         def init_iopub(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
             # A publisher drops what its reader has not taken yet, unless told to wait.
             context.setsockopt(zmq.XPUB_NODROP, 1)
             super().init_iopub(context)
 
-    KernelApp.launch_instance()
+    IPKernelApp.launch_instance()
 
 
 if __name__ == "__main__":

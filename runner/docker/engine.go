@@ -21,6 +21,9 @@ import (
 const (
 	// callTimeout bounds one call of the daemon's API that does no waiting.
 	callTimeout = 20 * time.Second
+	// createTimeout is longer: a container that is being created is waited for,
+	// as it cannot be called off.
+	createTimeout = 2 * time.Minute
 	// removeTimeout bounds one attempt to remove a container, and
 	// removeRetry is the time between attempts in the background.
 	removeTimeout = 30 * time.Second
@@ -28,7 +31,14 @@ const (
 	// removeAttempts in the background: an hour. What is left then is reaped at
 	// the next start, and ends by itself long before.
 	removeAttempts = 720
+	// settleTime is how long a container is looked for whose creation was not
+	// answered.
+	settleTime = time.Minute
 )
+
+// errUnanswered is the cause where the daemon may have made a container and did
+// not say so.
+var errUnanswered = errors.New("no answer")
 
 // Options of an Engine.
 type Options struct {
@@ -42,9 +52,10 @@ type Engine struct {
 	api     *client.Client
 	options Options
 
-	mu     sync.Mutex
-	known  map[string]bool // names of the containers that this process looks after
-	ending sync.WaitGroup  // removals in the background
+	mu      sync.Mutex
+	known   map[string]bool // names of the containers that this process looks after
+	ending  sync.WaitGroup  // starts that go on, and removals in the background
+	closing chan struct{}   // closed by Close
 }
 
 // New returns an engine on the daemon that the environment names (DOCKER_HOST
@@ -54,12 +65,13 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker client: %w", err)
 	}
-	return &Engine{api: api, options: o, known: map[string]bool{}}, nil
+	return &Engine{api: api, options: o, known: map[string]bool{}, closing: make(chan struct{})}, nil
 }
 
-// Close waits for removals that go on in the background, or for ctx, and lets
-// the connections go.
+// Close waits for what goes on in the background, or for ctx, and lets the
+// connections go. It is called once.
 func (e *Engine) Close(ctx context.Context) error {
+	close(e.closing)
 	done := make(chan struct{})
 	go func() { e.ending.Wait(); close(done) }()
 	select {
@@ -69,42 +81,82 @@ func (e *Engine) Close(ctx context.Context) error {
 	return e.api.Close()
 }
 
-// Start implements runner.Engine.
+// Start implements runner.Engine. The daemon may answer late, or never: then
+// what it makes is removed in the background.
 func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runner.Limits) (runner.Sandbox, error) {
 	if err := Check(limits); err != nil {
 		return nil, err
 	}
-	id := strings.ToLower(rand.Text())
-	name := "notebox-" + id
-	e.look(name, true)
-	s, err := e.start(ctx, name, id, env, limits)
-	if err != nil {
-		e.removeLater(name)
-		return nil, e.explain(err)
+	type answer struct {
+		s   *sandbox
+		err error
 	}
-	return s, nil
+	answers := make(chan answer)
+	e.ending.Go(func() {
+		id := strings.ToLower(rand.Text())
+		name := "notebox-" + id
+		e.look(name, true)
+		s, err := e.start(ctx, name, id, env, limits)
+		select {
+		case answers <- answer{s, err}:
+			if err == nil {
+				return
+			}
+		case <-ctx.Done():
+			if err == nil {
+				s.Close()
+			}
+		}
+		e.removeUntilGone(name, errors.Is(err, errUnanswered))
+	})
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			return nil, e.explain(a.err)
+		}
+		return a.s, nil
+	case <-ctx.Done():
+		return nil, e.explain(ctx.Err())
+	}
 }
 
 func (e *Engine) start(ctx context.Context, name, id string, env runner.Environment, limits runner.Limits) (*sandbox, error) {
-	labels := map[string]string{
+	err := e.create(ctx, name, containerConfig(env, map[string]string{
 		labelService:     e.options.ServiceID,
 		labelSandbox:     id,
 		labelEnvironment: env.Name,
-	}
-	_, err := e.api.ContainerCreate(ctx, containerConfig(env, labels), hostConfig(limits, e.options.Runtime), nil, nil, name)
+	}), hostConfig(limits, e.options.Runtime))
 	if err != nil {
-		return nil, fmt.Errorf("create container: %w", err)
+		return nil, err
 	}
 	stream, err := e.api.ContainerAttach(ctx, name, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
 		return nil, fmt.Errorf("attach to container: %w", err)
 	}
-	s := newSandbox(e, name, stream)
+	s := newSandbox(ctx, e, name, stream)
 	if err := e.api.ContainerStart(ctx, name, container.StartOptions{}); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start container: %w", err)
 	}
 	return s, nil
+}
+
+// create waits for the daemon's answer also where ctx has ended: a container
+// whose creation nobody waits for comes to be when it has been looked for already.
+func (e *Engine) create(ctx context.Context, name string, c *container.Config, h *container.HostConfig) error {
+	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	defer cancel()
+	_, err := e.api.ContainerCreate(creating, c, h, nil, nil, name)
+	if errors.Is(err, context.DeadlineExceeded) || client.IsErrConnectionFailed(err) {
+		return fmt.Errorf("create container: %w: %w", errUnanswered, err)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("create container: %w", err)
+	}
+	return nil
 }
 
 // Ready implements runner.Engine.
@@ -169,16 +221,28 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 
 // removeLater removes in the background, as often as it takes.
 func (e *Engine) removeLater(name string) {
-	e.ending.Go(func() {
-		for range removeAttempts {
-			err := e.remove(context.Background(), name)
-			if err == nil {
-				return
-			}
+	e.ending.Go(func() { e.removeUntilGone(name, false) })
+}
+
+// removeUntilGone removes as often as it takes. One whose creation was asked
+// for and not answered is looked for again and again, as it may yet come to be.
+func (e *Engine) removeUntilGone(name string, unanswered bool) {
+	begun := time.Now()
+	for range removeAttempts {
+		err := e.remove(context.Background(), name)
+		if err == nil && (!unanswered || time.Since(begun) > settleTime) {
+			return
+		}
+		if err != nil {
 			e.options.Log.Warn("a container could not be removed; trying again", "container", name, "error", err)
+		}
+		select {
+		case <-time.After(removeRetry):
+		case <-e.closing:
+			unanswered = false
 			time.Sleep(removeRetry)
 		}
-	})
+	}
 }
 
 func (e *Engine) look(name string, after bool) {

@@ -52,6 +52,7 @@ func containerConfig(env runner.Environment, labels map[string]string) *containe
 		Hostname:        "sandbox",
 		User:            "0:0", // the harness, which keeps two capabilities; the code is userID
 		WorkingDir:      "/",
+		Env:             []string{"HOME=/tmp/harness"}, // the harness's own; the kernel has another
 		Labels:          labels,
 		NetworkDisabled: true,
 		OpenStdin:       true,

@@ -40,9 +40,12 @@ type exitStatus struct {
 	err  error
 }
 
-func newSandbox(e *Engine, name string, stream types.HijackedResponse) *sandbox {
+// newSandbox begins to read the stream. starting ends what the daemon does not
+// answer, and nothing else.
+func newSandbox(starting context.Context, e *Engine, name string, stream types.HijackedResponse) *sandbox {
 	out, in := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
+	defer context.AfterFunc(starting, cancel)()
 	s := &sandbox{engine: e, name: name, conn: stream.Conn, out: out, exit: make(chan exitStatus, 1), cancel: cancel}
 	// The container removes itself, so the wait must be there before it ends.
 	ended, failed := e.api.ContainerWait(ctx, name, container.WaitConditionNextExit)

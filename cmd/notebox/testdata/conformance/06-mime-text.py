@@ -1,4 +1,5 @@
 # The text formats of IPython.display.
+# normalise: addresses
 
 # %%
 from IPython.display import HTML, JSON, SVG, Code, FileLink, GeoJSON, IFrame, Javascript, Latex, Markdown, Math, Pretty, ProgressBar

@@ -1,5 +1,5 @@
 # A styled table: its HTML has ids made at random.
-# normalise: styler-ids
+# normalise: addresses, styler-ids
 
 # %%
 import pandas as pd

@@ -1,4 +1,5 @@
 # Figures: two of one cell in order, one closed, one kept, one saved.
+# normalise: addresses
 
 # %%
 import matplotlib.pyplot as plt

@@ -1,4 +1,5 @@
 # The inline backend's settings: retina, several formats, other sizes.
+# normalise: pids
 
 # %%
 import os

@@ -1,5 +1,5 @@
 # Code that cannot be compiled.
-# normalise: pids
+# normalise: addresses, pids
 
 # %%
 print("not reached")

@@ -1,4 +1,5 @@
 # Exceptions of one's own: notes, groups, fields, empty and long messages.
+# normalise: pids
 
 # %%
 class AppError(Exception):

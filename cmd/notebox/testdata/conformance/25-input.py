@@ -32,9 +32,6 @@ import os
 os.read(0, 10)
 
 # %%
-!cat; echo "cat saw the end"
-
-# %%
 import subprocess
 
 subprocess.run(["cat"], capture_output=True)

@@ -10,7 +10,7 @@ files
 
 # %%
 word = "expanded"
-!echo {word} $word "$HOME" $$PWD
+!echo {word} $word "$HOME"
 
 # %%
 !exit 3

@@ -1,4 +1,5 @@
 # Files written by magics, run, imported, loaded; tracebacks through them.
+# normalise: connection-file
 
 # %%
 %%writefile tool.py

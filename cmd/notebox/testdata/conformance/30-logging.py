@@ -1,5 +1,5 @@
 # The logging module, unconfigured and configured.
-# normalise: pids
+# normalise: pids, start-frames
 
 # %%
 import logging

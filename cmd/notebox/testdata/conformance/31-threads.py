@@ -1,5 +1,5 @@
 # Output and errors of threads.
-# normalise: addresses, thread-ids
+# normalise: addresses, pids
 
 # %%
 import threading

@@ -1,5 +1,5 @@
 # What a program can see of the interpreter it runs in.
-# normalise: connection-file
+# normalise: connection-file, pids, addresses
 
 # %%
 import sys

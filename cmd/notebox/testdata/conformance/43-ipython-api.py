@@ -1,5 +1,5 @@
 # get_ipython() and what can be changed by it.
-# normalise: pids
+# normalise: pids, connection-file, addresses
 
 # %%
 ip = get_ipython()

@@ -1,5 +1,5 @@
 # Errors that nobody can catch: in __del__, at exit, in callbacks.
-# normalise: addresses
+# normalise: addresses, pids, write-frame
 
 # %%
 class Dying:

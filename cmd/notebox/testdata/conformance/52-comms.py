@@ -1,5 +1,5 @@
 # Comms, which widgets are made of, without anybody at the other end.
-# normalise: comm-ids
+# normalise: comm-ids, pids
 
 # %%
 import ipywidgets

@@ -1,0 +1,69 @@
+"""What all tests share: the harness without its hands.
+
+The harness kills every process of a user and gives up root. Outside a container
+that would be somebody's processes, so that these functions are taken away here,
+before any module can have imported them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+import hypothesis
+import privileges
+import pytest
+from wire import Recorder
+
+HARNESS = Path(__file__).parent.parent
+
+# No database, so that nothing is written beside the tests.
+hypothesis.settings.register_profile("harness", database=None, deadline=None, max_examples=60)
+hypothesis.settings.load_profile("harness")
+
+
+def _not_here(*_: object, **__: object) -> NoReturn:
+    raise AssertionError("this would act on the processes of this host")
+
+
+for _name in ("become_user", "kill_user", "reap", "run_as_user", "signal_group"):
+    assert hasattr(privileges, _name), f"{_name} has got another name"
+    setattr(privileges, _name, _not_here)
+
+if sys.version_info < (3, 12):
+    # kernel.py is written for the image's Python. What is tested here needs no kernel.
+    _kernel = ModuleType("kernel")
+    _kernel.DATA, _kernel.HOME, _kernel.Kernel = "/mnt/data", "/tmp/home", object
+    sys.modules["kernel"] = _kernel
+
+
+@pytest.fixture(scope="session")
+def harness() -> ModuleType:
+    """Return the harness's __main__, which has to be loaded under another name."""
+    spec = importlib.util.spec_from_file_location("harness_main", HARNESS / "__main__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def sent() -> Recorder:
+    """Return a Writer that keeps what is written."""
+    return Recorder()
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty folder that the harness takes for /mnt/data."""
+    import files
+
+    folder = tmp_path / "data"
+    folder.mkdir()
+    monkeypatch.setattr(files, "DATA", str(folder))
+    return folder

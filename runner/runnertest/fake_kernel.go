@@ -1,0 +1,146 @@
+package runnertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"notebox/runner"
+	"notebox/runner/internal/frame"
+)
+
+// Cell is what a cell of a fake's notebook does.
+type Cell func(*Kernel)
+
+// Kernel is what a cell of a fake can do.
+type Kernel struct {
+	Env   map[string]string // of the job; not to be changed
+	Files map[string]string // /mnt/data; a cell may change it
+
+	stop     bool            // after a cell that raised
+	ctx      context.Context // ends, with a cause, when the run is to end
+	end      context.CancelCauseFunc
+	stream   io.Writer
+	budget   int64 // bytes of output
+	cell     int
+	outputs  []any             // of the present cell
+	skipped  map[string]string // path → reason
+	failed   bool              // a cell raised
+	ended    runner.Status     // killed or out_of_memory: the kernel is no more
+	noMemory bool              // MemoryError was raised
+}
+
+// execute runs the cells, and puts the outputs into them.
+func (k *Kernel) execute(known map[string]Cell, cells []map[string]any) {
+	k.skipped = map[string]string{}
+	for i, cell := range cells {
+		if k.ctx.Err() != nil || k.ended != "" || k.failed && k.stop {
+			return
+		}
+		k.cell, k.outputs = i, []any{}
+		source, _ := cell["source"].(string)
+		do, ok := known[source]
+		if !ok {
+			do = func(k *Kernel) { k.Raise("NotImplementedError", "a fake does not know this cell") }
+		}
+		do(k)
+		cell["outputs"], cell["execution_count"] = k.outputs, i+1
+	}
+}
+
+func (k *Kernel) status() runner.Status {
+	switch cause := context.Cause(k.ctx); {
+	case cause != nil && !errors.Is(cause, errTimeout):
+		return runner.Status(cause.Error())
+	case k.ended == runner.StatusOutOfMemory || k.noMemory:
+		return runner.StatusOutOfMemory
+	case cause != nil:
+		return runner.StatusTimeout
+	case k.ended != "":
+		return k.ended
+	case k.failed:
+		return runner.StatusError
+	}
+	return runner.StatusOK
+}
+
+// Print writes to stdout, and reports whether the run goes on.
+func (k *Kernel) Print(text string) bool {
+	over := int64(len(text)) > k.budget
+	if over {
+		text = text[:k.budget]
+	}
+	k.budget -= int64(len(text))
+	k.Output(map[string]any{"output_type": "stream", "name": "stdout", "text": text})
+	if over {
+		k.end(errOutputLimit)
+	}
+	return k.ctx.Err() == nil
+}
+
+// Output adds an nbformat 4 output.
+func (k *Kernel) Output(output map[string]any) {
+	k.outputs = append(k.outputs, output)
+	k.event(runner.EventOutput, output)
+}
+
+// Clear removes the outputs of the cell, as clear_output does.
+func (k *Kernel) Clear() {
+	k.outputs = []any{}
+	k.event(runner.EventClear, nil)
+}
+
+// Update replaces the last output of the cell.
+func (k *Kernel) Update(output map[string]any) {
+	k.outputs[len(k.outputs)-1] = output
+	k.event(runner.EventUpdate, output)
+}
+
+// Raise ends the cell with an exception; the cell returns after it.
+func (k *Kernel) Raise(name, value string) {
+	k.failed = true
+	k.noMemory = k.noMemory || name == "MemoryError"
+	k.Output(map[string]any{"output_type": "error", "ename": name, "evalue": value, "traceback": []string{name + ": " + value}})
+}
+
+// Wait returns when the run is ended from outside. Code that is not stubborn
+// is interrupted where time is over.
+func (k *Kernel) Wait(stubborn bool) {
+	<-k.ctx.Done()
+	if !stubborn && errors.Is(context.Cause(k.ctx), errTimeout) {
+		k.Raise("KeyboardInterrupt", "")
+	}
+}
+
+// Die ends the kernel; status is killed or out_of_memory.
+func (k *Kernel) Die(status runner.Status) { k.ended = status }
+
+// Special makes a file that is not collected, for this reason.
+func (k *Kernel) Special(path, reason string) { k.Files[path], k.skipped[path] = "", reason }
+
+func (k *Kernel) event(kind runner.EventKind, output map[string]any) {
+	e := runner.Event{Kind: kind, Cell: k.cell}
+	if output != nil {
+		raw, err := json.Marshal(output)
+		if err != nil {
+			panic(err) // only strings and maps of them
+		}
+		e.Output = raw
+	}
+	k.send(frame.KindEvent, e)
+}
+
+// send ignores that the stream is closed: that ends the program by itself.
+func (k *Kernel) send(kind frame.Kind, v any) { _ = frame.WriteJSON(k.stream, kind, v) }
+
+func html(text string) map[string]any {
+	return map[string]any{
+		"output_type": "display_data", "metadata": map[string]any{},
+		"data": map[string]any{"text/html": text, "text/plain": "<IPython.core.display.HTML object>"},
+	}
+}
+
+// lines is what print makes of its arguments.
+func lines(text ...string) string { return strings.Join(text, " ") + "\n" }

@@ -1,0 +1,63 @@
+package runnertest
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"notebox/runner"
+)
+
+// Harness is what an engine brings to its conformance test.
+type Harness struct {
+	// Engine returns an engine as a new process of the service would have it.
+	// What it holds is released when the test ends.
+	Engine func(t *testing.T, service string) runner.Engine
+	// Left returns the IDs of the sandboxes that there are of a service now, in
+	// whatever state.
+	Left func(t *testing.T, service string) []string
+	// Environment is there, Missing is not.
+	Environment, Missing runner.Environment
+	// Limits of the suite's runs; their Timeout is how long those take which
+	// are to reach it.
+	Limits runner.Limits
+}
+
+const (
+	// patience is how long the suite waits for anything, so that a hang is a
+	// failure with a name. Starts are slow on a busy machine.
+	patience = 60 * time.Second
+	// overtime is how long a run may take beyond its time limit, from its first
+	// output on.
+	overtime = 5 * time.Second
+	// promptly is how long the end of a context may take to be obeyed.
+	promptly = 5 * time.Second
+)
+
+// TestEngine tests that an engine does what its contract says, and that runs on
+// it end in all the ways there are.
+func TestEngine(t *testing.T, h Harness) {
+	for _, s := range []struct {
+		name string
+		test func(*testing.T, Harness)
+	}{
+		{"Start", testStart},
+		{"Kill", testKill},
+		{"KillAfterEnd", testKillAfterEnd},
+		{"CloseEndsReads", testCloseEndsReads},
+		{"CancelledStart", testCancelledStart},
+		{"MissingImage", testMissingImage},
+		{"Reap", testReap},
+		{"Apart", testApart},
+		{"Run", testRuns},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.test(t, h)
+		})
+	}
+}
+
+// newService returns the id of a service that nobody else has.
+func newService() string { return "test-" + strings.ToLower(rand.Text()) }

@@ -1,4 +1,5 @@
-# What a program can see of the interpreter it runs in.
+# What a program can see of the interpreter it runs in. Left out is sys.orig_argv, which
+# names the program that starts the kernel: ipykernel_launcher, or the harness's.
 # normalise: connection-file, pids, addresses
 
 # %%
@@ -64,6 +65,3 @@ threading.current_thread() is threading.main_thread(), signal.sigpending(), sign
 
 # %%
 sys.excepthook.__name__, sys.displayhook.__class__.__name__, type(sys.stdout).__module__, type(sys.stdout).__qualname__, type(sys.stdin)
-
-# %%
-sys.orig_argv

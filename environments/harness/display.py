@@ -7,6 +7,7 @@ Xvfb as the user and hands it the socket, by systemd's protocol for that
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -42,15 +43,17 @@ class Display:
         """Start the X server, which answers whoever has connected."""
         if self._listener is None:
             return
-        subprocess.Popen(
-            ["/bin/bash", "-c", _START.format(fd=self.fileno(), name=NAME)],
-            pass_fds=(self.fileno(),),
-            preexec_fn=become_user,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={"PATH": os.environ["PATH"]},
-        )
+        # No process may be left for it, by the user's own doing: the client is refused.
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            subprocess.Popen(
+                ["/bin/bash", "-c", _START.format(fd=self.fileno(), name=NAME)],
+                pass_fds=(self.fileno(),),
+                preexec_fn=become_user,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={"PATH": os.environ["PATH"]},
+            )
         self._listener.close()
         self._listener = None

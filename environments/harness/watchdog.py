@@ -6,6 +6,7 @@ import os
 import select
 import threading
 import time
+import traceback
 from collections.abc import Callable
 
 import frames
@@ -63,6 +64,15 @@ class Watchdog(threading.Thread):
         self.join()
 
     def run(self) -> None:
+        try:
+            self._watch()
+        except BaseException:  # noqa: BLE001 - whatever it is
+            # Without its clock a run must not go on.
+            traceback.print_exc()
+            kill_user(KILL_SECONDS)
+            os._exit(1)
+
+    def _watch(self) -> None:
         poll = select.poll()
         poll.register(self._reader.fd, select.POLLIN)
         poll.register(self._woken, select.POLLIN)

@@ -8,19 +8,25 @@ before any module can have imported them.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
 import hypothesis
-import privileges
+import hypothesis.configuration
 import pytest
 from wire import Recorder
 
+import privileges
+
 HARNESS = Path(__file__).parent.parent
 
-# No database, so that nothing is written beside the tests.
+# Nothing is written beside the tests.
+_home = Path(tempfile.gettempdir(), f"notebox-hypothesis-{os.getuid()}")
+hypothesis.configuration.set_hypothesis_home_dir(_home)
 hypothesis.settings.register_profile("harness", database=None, deadline=None, max_examples=60)
 hypothesis.settings.load_profile("harness")
 
@@ -33,10 +39,12 @@ for _name in ("become_user", "kill_user", "reap", "run_as_user", "signal_group")
     assert hasattr(privileges, _name), f"{_name} has got another name"
     setattr(privileges, _name, _not_here)
 
-if sys.version_info < (3, 12):
-    # kernel.py is written for the image's Python. What is tested here needs no kernel.
+try:
+    importlib.import_module("kernel")
+except SyntaxError:
+    # This Python is older than the image's. What is tested here needs no kernel.
     _kernel = ModuleType("kernel")
-    _kernel.DATA, _kernel.HOME, _kernel.Kernel = "/mnt/data", "/tmp/home", object
+    vars(_kernel).update(DATA="/mnt/data", HOME="/tmp/home", Kernel=object)
     sys.modules["kernel"] = _kernel
 
 

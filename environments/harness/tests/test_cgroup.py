@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import cgroup
 import pytest
+
+import cgroup
 from cgroup import Usage
 
 GOLDEN = Path(__file__).parent / "testdata" / "cgroup"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -9,11 +8,12 @@ from pathlib import Path
 from re import findall, search
 from types import ModuleType
 
-import frames
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from wire import Recorder, frame, stream
+
+import frames
 
 GO_SIDE = Path(__file__).parents[3] / "runner" / "internal" / "frame" / "frame.go"
 
@@ -95,9 +95,7 @@ def test_closed_within_a_frame(cut: int) -> None:
 
 @given(data=st.binary(max_size=300), valid=st.lists(any_frame, max_size=3))
 @example(data=b"\x01P\x00\x3f\xff\xff", valid=[])
-def test_any_bytes_end_in_one_of_two_errors(
-    data: bytes, valid: list[tuple[bytes, bytes]]
-) -> None:
+def test_any_bytes_end_in_one_of_two_errors(data: bytes, valid: list[tuple[bytes, bytes]]) -> None:
     sent = b"".join(frame(kind, payload) for kind, payload in valid)
     with stream() as (reader, service):
         os.write(service, sent + data)
@@ -189,7 +187,7 @@ def test_both_sides_speak_one_protocol(harness: ModuleType) -> None:
     go = GO_SIDE.read_text()
 
     def number(name: str) -> int:
-        found = search(rf"{name}\s+= (\d+)(?: << (\d+))?\n", go)
+        found = search(rf"{name}\s+= (\d+)(?: << (\d+))?", go)
         assert found is not None, name
         return int(found[1]) << int(found[2] or 0)
 
@@ -202,7 +200,5 @@ def test_both_sides_speak_one_protocol(harness: ModuleType) -> None:
     assert number("Version") == frames.VERSION
     assert number("headerSize") == frames.HEADER.size
     assert number("ChunkSize") == frames.CHUNK <= number("MaxControl") <= frames.MAX_PAYLOAD
-    job = search(r"type Job struct \{(.*?)\n\}", go, )
-    names = findall(r'`json:"(\w+)"`', go[go.index("type Job struct") : go.index("type (")])
-    assert names == [f.name for f in fields(harness.Job)], job
-    assert json.loads("{}") == {}
+    job = go[go.index("type Job struct") : go.index("type (")]
+    assert findall(r'`json:"(\w+)"`', job) == [f.name for f in fields(harness.Job)]

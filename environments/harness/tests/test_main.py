@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from nbformat.v4 import new_notebook
+from wire import frame, stream
+
+import cgroup
+import frames
+
+JOB = {
+    "notebook_bytes": 10,
+    "inputs": ["a"],
+    "env": {"A": "b"},
+    "stop_on_error": True,
+    "timeout_seconds": 1.5,
+    "max_output": 1,
+    "max_files": 2,
+    "max_file_bytes": 3,
+}
+
+
+NOT_ENCODED = pytest.mark.xfail(
+    strict=True,
+    raises=UnicodeEncodeError,
+    reason="the UTF-8 encoder takes ASCII from an error handler, or bytes, but not U+FFFD",
+)
+
+
+@dataclass(frozen=True)
+class End:
+    desc: str
+    status: str
+    reason: str = ""
+    died: bool = False
+    oom: bool = False
+    errors: list[str] = field(default_factory=list)
+
+
+MEMORY = ["MemoryError"]
+
+ENDS = [
+    End("nothing happened", "ok"),
+    End("an exception", "error", errors=["ValueError"]),
+    End("several exceptions", "error", errors=["ValueError", "KeyError"]),
+    End("an exception without a name", "error", errors=[""]),
+    End("a name that only begins like it", "error", errors=["MemoryErrorOfMine"]),
+    End("the kernel died", "killed", died=True),
+    End("it died after an exception", "killed", died=True, errors=["ValueError"]),
+    End("MemoryError", "out_of_memory", errors=MEMORY),
+    End("MemoryError among others", "out_of_memory", errors=["KeyError", *MEMORY, "KeyError"]),
+    End("NumPy's own", "out_of_memory", errors=["_ArrayMemoryError"]),
+    End("NumPy's own, with its module", "out_of_memory", errors=["numpy._core.MemoryError"]),
+    End("a process was killed for memory", "out_of_memory", oom=True),
+    End("the kernel was", "out_of_memory", oom=True, died=True),
+    End("a worker was, and an exception followed", "out_of_memory", oom=True, errors=["OSError"]),
+    End("time is over", "timeout", "timeout"),
+    End("time is over, interrupted", "timeout", "timeout", errors=["KeyboardInterrupt"]),
+    End("time is over, the kernel was killed", "timeout", "timeout", died=True),
+    End("a worker died of memory, the rest hung", "out_of_memory", "timeout", oom=True),
+    End("MemoryError, then the rest hung", "out_of_memory", "timeout", errors=MEMORY),
+    End("cancelled", "cancelled", "cancelled"),
+    End("cancelled, the kernel was killed", "cancelled", "cancelled", died=True),
+    End("all at once, cancelled", "cancelled", "cancelled", True, True, MEMORY),
+    End("too much output", "output_limit", "output_limit"),
+    End("too much output, the kernel was killed", "output_limit", "output_limit", died=True),
+    End("all at once, too much output", "output_limit", "output_limit", True, True, MEMORY),
+]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.desc)
+def test_status(end: End, harness: ModuleType) -> None:
+    assert harness.status(end.reason, end.died, end.oom, end.errors) == end.status
+
+
+def test_environment_is_not_the_harness_s_own(
+    harness: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/opt/venv/bin:/usr/bin")
+    monkeypatch.setenv("NOTEBOX_SECRET", "planted")
+    env = harness.environment({})
+    assert "planted" not in env.values()
+    assert env["PATH"] == "/opt/venv/bin:/usr/bin"
+    assert env["HOME"].startswith("/tmp/")
+    assert env["USER"] == env["LOGNAME"] == "sandbox"
+
+
+def test_environment_of_the_request(harness: ModuleType) -> None:
+    base, env = harness.environment({}), harness.environment({"A": "b c\nü", "LANG": "de_DE"})
+    assert env == base | {"A": "b c\nü", "LANG": "de_DE"}
+    assert harness.environment({}) == base, "one request's is not the next one's"
+
+
+def test_job_after_pings(harness: ModuleType) -> None:
+    with stream(frame(frames.PING) * 3 + frame(frames.JOB, JOB)) as (reader, _):
+        assert harness.await_job(reader) == harness.Job(**JOB)
+
+
+@pytest.mark.parametrize("kind", [frames.GO, frames.NOTEBOOK_IN, frames.CANCEL, b"?"])
+def test_anything_else_before_a_job(kind: bytes, harness: ModuleType) -> None:
+    with stream(frame(kind)) as (reader, _), pytest.raises(frames.ProtocolError):
+        harness.await_job(reader)
+
+
+@pytest.mark.parametrize(
+    ("desc", "parts"),
+    [
+        ("empty", []),
+        ("one part", ["{}"]),
+        ("several parts", ["{", '"a"', ": ", "1}"]),
+        ("not ASCII", ["ü😀\0\r\n"]),
+    ],
+)
+def test_notebook(desc: str, parts: list[str], harness: ModuleType) -> None:
+    sent = b"".join(frame(frames.PING) + frame(frames.NOTEBOOK_IN, part.encode()) for part in parts)
+    whole = "".join(parts)
+    with stream(sent + frame(frames.GO)) as (reader, _):
+        assert harness.await_notebook(reader, len(whole.encode())) == whole
+        assert reader.read() == (frames.GO, b"")
+
+
+def test_character_in_two_parts(harness: ModuleType) -> None:
+    sent = frame(frames.NOTEBOOK_IN, b"\xc3") + frame(frames.NOTEBOOK_IN, b"\xbc")
+    with stream(sent) as (reader, _):
+        assert harness.await_notebook(reader, 2) == "ü"
+
+
+def test_anything_else_before_the_notebook_s_end(harness: ModuleType) -> None:
+    sent = frame(frames.NOTEBOOK_IN, b"{") + frame(frames.GO)
+    with stream(sent) as (reader, _), pytest.raises(frames.ProtocolError, match="b'G'"):
+        harness.await_notebook(reader, 2)
+
+
+@pytest.mark.usefixtures("harness")
+@pytest.mark.parametrize(
+    ("desc", "text", "written"),
+    [
+        ("none", "ü😀", "ü😀"),
+        pytest.param("one", "a\ud800ü", "a\ufffdü", marks=NOT_ENCODED),
+        pytest.param("two apart", "\udfffa\ud800", "\ufffda\ufffd", marks=NOT_ENCODED),
+    ],
+)
+def test_lone_surrogates_are_replaced(desc: str, text: str, written: str) -> None:  # B7
+    assert text.encode("utf-8", "ufffd").decode() == written
+
+
+class Run:
+    """Stands for the executor, the watchdog and the kernel, and notes what is done."""
+
+    def __init__(self, reason: str = "", died: bool = False) -> None:
+        self.reason, self.kernel_ended, self.errors = reason, died, ["ValueError"]
+        self.done: list[str] = []
+
+    def execute_notebook(self, nb: object, watchdog: object) -> None:
+        self.done.append("execute")
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self.done.append(name) or True
+
+
+USAGE = [cgroup.Usage(1000, 50, 2), cgroup.Usage(4000, 70, 2)]
+UP_TO_THE_END = ["start", "execute", "finish"]
+
+
+@pytest.mark.parametrize(
+    ("desc", "run", "end", "status"),
+    [
+        ("by itself", Run(), ["shut_down", "kill_user"], "error"),
+        ("interrupted", Run("timeout"), ["shut_down", "kill_user"], "timeout"),
+        ("killed by itself", Run(died=True), ["kill_user"], "killed"),
+        ("killed", Run("timeout", died=True), ["kill_user"], "timeout"),
+        ("cancelled", Run("cancelled"), ["kill_user"], "cancelled"),
+        ("flooding", Run("output_limit"), ["kill_user"], "output_limit"),
+    ],
+)
+def test_end_of_a_run(  # the kernel may write what it has buffered, but only where it can
+    *,
+    desc: str,
+    run: Run,
+    end: list[str],
+    status: str,
+    harness: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usage = iter(USAGE)
+    monkeypatch.setattr(cgroup, "read", lambda: next(usage))
+    monkeypatch.setattr(harness, "kill_user", run.kill_user)
+    outcome = harness.run_cells(new_notebook(), run, run, run)
+    assert run.done == UP_TO_THE_END + end
+    assert 0 <= outcome.pop("wall_ns") < 10**9
+    assert outcome == {"status": status, "cpu_ns": 3000, "peak_memory": 70}
+
+
+def test_process_that_was_killed_for_memory(
+    harness: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = iter([cgroup.Usage(0, 0, 2), cgroup.Usage(0, 0, 3)])
+    monkeypatch.setattr(cgroup, "read", lambda: next(usage))
+    monkeypatch.setattr(harness, "kill_user", lambda _: True)
+    assert harness.run_cells(new_notebook(), Run(), Run(), Run())["status"] == "out_of_memory"
+
+
+def test_process_that_does_not_go_away(
+    harness: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cgroup, "ROOT", tmp_path)
+    monkeypatch.setattr(harness, "kill_user", lambda _: False)
+    with pytest.raises(RuntimeError, match="could not be killed"):
+        harness.run_cells(new_notebook(), Run(), Run(), Run())

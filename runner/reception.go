@@ -14,10 +14,12 @@ import (
 )
 
 const (
-	// maxEvents of one run. The harness counts outputOverhead for each output,
-	// so that an honest one cannot reach it with the default limits.
-	maxEvents      = 1 << 18
-	outputOverhead = 64 // bytes, as in the harness
+	// outputOverhead is what the harness counts for each output, in bytes, so that
+	// their number is bounded with their size; see maxEvents.
+	outputOverhead = 64
+	// notebookGrowth is how much longer text can get in a notebook's JSON: each
+	// newline alone is a line of its own there, with indent and quotes.
+	notebookGrowth = 16
 	// maxSkipped reports of one run, and maxSkippedBytes of them; the harness
 	// sends about a hundred.
 	maxSkipped      = 1000
@@ -32,7 +34,7 @@ type reception struct {
 	spec         Spec
 	events       Sink
 	out          Outcome
-	seen         int   // events
+	seen         int64 // events
 	eventBytes   int64 // of all events
 	skippedBytes int   // of all reports
 	notebook     bytes.Buffer
@@ -145,11 +147,17 @@ func (r *reception) event(payload []byte) error {
 	}
 	r.seen++
 	r.eventBytes += int64(len(payload))
-	if r.seen > maxEvents || r.eventBytes > frame.JSONGrowth*r.spec.Limits.Output+maxEvents*outputOverhead {
+	if r.seen > r.maxEvents() || r.eventBytes > frame.JSONGrowth*r.spec.Limits.Output+r.maxEvents()*outputOverhead {
 		return errors.New("too many events")
 	}
 	r.events.Output(e)
 	return nil
+}
+
+// maxEvents is how many an honest harness can send, with one to spare that it
+// cut, and some that it was sending then.
+func (r *reception) maxEvents() int64 {
+	return r.spec.Limits.Output/outputOverhead + 1000
 }
 
 func (r *reception) skipped(payload []byte) error {
@@ -179,7 +187,7 @@ func (r *reception) outcome(payload []byte) error {
 
 func (r *reception) notebookPart(payload []byte) error {
 	// The executed notebook holds what went in, written anew, and the output.
-	limit := frame.JSONGrowth*(int64(len(r.spec.Notebook))+r.spec.Limits.Output) + maxEvents*outputOverhead
+	limit := notebookGrowth*(int64(len(r.spec.Notebook))+r.spec.Limits.Output) + r.maxEvents()*outputOverhead
 	if int64(r.notebook.Len()+len(payload)) > limit {
 		return fmt.Errorf("an executed notebook of more than %d bytes", limit)
 	}

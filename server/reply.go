@@ -108,9 +108,9 @@ func (s *Server) decode(ctx context.Context, p *plan, out *runner.Outcome, event
 
 // decodeLimits are notebook's, widened where the operator lets a run put out more.
 func decodeLimits(spec runner.Spec) notebook.Limits {
-	const jsonGrowth = 6 // bytes that JSON may take for one: \u0000
+	const growth = 16 // bytes of a notebook for one: a newline is a line of its own, indented and quoted
 	return notebook.Limits{
-		MaxBytes:     max(notebook.DefaultMaxBytes, jsonGrowth*(int64(len(spec.Notebook))+spec.Limits.Output)+16<<20),
+		MaxBytes:     max(notebook.DefaultMaxBytes, growth*(int64(len(spec.Notebook))+spec.Limits.Output)+16<<20),
 		MaxTextBytes: max(notebook.DefaultMaxTextBytes, spec.Limits.Output),
 		MaxBlobBytes: max(notebook.DefaultMaxBlobBytes, spec.Limits.Output),
 	}

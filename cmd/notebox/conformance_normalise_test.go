@@ -36,8 +36,8 @@ var rules = map[string]rule{
 	// The address of a function or object, in its default representation.
 	"addresses": {pattern: regexp.MustCompile(`\b0x[0-9a-f]{8,16}\b`), by: "0x…"},
 
-	// A cell's file name, as warnings show it, contains the kernel's process id;
-	// so does Python's warning of fork, and a variable that of Jupyter.
+	// A cell's file name, as warnings show it, contains the kernel's process id,
+	// as does Python's warning of fork; and a variable has that of its parent.
 	"pids": {pattern: regexp.MustCompile(`(/tmp/ipykernel_|\(pid=|'JPY_PARENT_PID': ')\d+`), by: "${1}PID"},
 
 	// Where a whole stack is shown, it begins with how the kernel was started: by
@@ -73,6 +73,10 @@ var rules = map[string]rule{
 
 	// A cell that came without an id gets one, which each side makes in its own way.
 	"cell-ids": {apply: cellIDs},
+
+	// Of cells that are not run Jupyter keeps what an earlier run left in them; the
+	// service clears it, so that nothing in a result is of another run.
+	"old-outputs": {apply: withoutOldOutputs},
 
 	// Jupyter repeats what a notebook says of the kernel, also where that is
 	// wrong; the service writes which one it was.
@@ -230,15 +234,30 @@ func commIDs(doc, _ object) {
 	}
 }
 
-// cellIDs hides the ids of cells that had none, or one that an earlier cell has.
+// cellIDs hides the ids of cells that had none, or one that an earlier cell
+// has, as far as no other cell has it now.
 func cellIDs(doc, source object) {
-	cells, seen := doc["cells"].([]any), map[any]bool{}
+	cells, had, have := doc["cells"].([]any), map[any]bool{}, map[any]int{}
+	for _, cell := range cells {
+		have[cell.(object)["id"]]++
+	}
 	for i, cell := range source["cells"].([]any) {
-		id, ok := cell.(object)["id"]
-		if _, there := cells[i].(object)["id"]; there && (!ok || seen[id]) {
+		before, ok := cell.(object)["id"]
+		if id, there := cells[i].(object)["id"]; there && have[id] == 1 && (!ok || had[before]) {
 			cells[i].(object)["id"] = "ID"
 		}
-		seen[id] = true
+		had[before] = true
+	}
+}
+
+// withoutOldOutputs clears the cells that nbclient does not run.
+func withoutOldOutputs(doc, _ object) {
+	for _, cell := range doc["cells"].([]any) {
+		cell := cell.(object)
+		tags, _ := cell["metadata"].(object)["tags"].([]any)
+		if strings.TrimSpace(joined(cell["source"])) == "" || slices.Contains(tags, any("skip-execution")) {
+			cell["outputs"], cell["execution_count"] = []any{}, nil
+		}
 	}
 }
 

@@ -84,6 +84,8 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     outcome = run_cells(nb, executor, watchdog, kernel)
     writer.write_json(frames.OUTCOME, outcome)
     writer.write_chunks(frames.NOTEBOOK_OUT, nbformat.writes(nb).encode("utf-8", "ufffd"))
+    for report in executor.dropped:
+        writer.write_json(frames.SKIPPED, report)
     collector = files.Collector(writer, untouched, job.max_files, job.max_file_bytes)
     status = run_as_user(collector.collect, COLLECT_SECONDS)
     writer.write_json(frames.DONE, {"collected": status == 0})
@@ -174,7 +176,13 @@ def wait_for_the_end(reader: frames.Reader) -> None:
         reader.read()
 
 
-codecs.register_error("ufffd", lambda e: ("\ufffd", e.end))  # type: ignore[attr-defined]
+def replacement(e: UnicodeError) -> tuple[bytes, int]:
+    """Encode what UTF-8 has no place for, a lone surrogate, as U+FFFD."""
+    assert isinstance(e, UnicodeEncodeError)
+    return "\ufffd".encode() * (e.end - e.start), e.end
+
+
+codecs.register_error("ufffd", replacement)
 
 if __name__ == "__main__":
     main()

@@ -41,19 +41,19 @@ def read(root: Path = ROOT) -> Usage:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(errors="replace")
     except OSError:
         return ""
 
 
 def _number(path: Path) -> int:
     text = _text(path).strip()
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0
 
 
 def _field(path: Path, name: str) -> int:
     for line in _text(path).splitlines():
         key, _, value = line.partition(" ")
-        if key == name and value.strip().isdigit():
+        if key == name and value.strip().isdecimal():
             return int(value)
     return 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_core.utils import ensure_event_loop, run_sync
-from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
 from nbconvert.preprocessors import ExecutePreprocessor
 from nbformat import NotebookNode
 
@@ -18,7 +18,9 @@ from kernel import Kernel
 from watchdog import Watchdog
 
 OUTPUT_OVERHEAD = 64  # bytes counted for each output, which costs its keeping too
-DRAIN_MS = 50  # without a message, until a kernel that has ended has nothing more to say
+MAX_DEPTH = 100  # of JSON in an output: what writes it recurses
+MAX_DROPPED = 50  # reports of outputs that could not be kept
+DRAIN_MS = 250  # without a message, until a kernel that has ended has nothing more to say
 NO_LIMIT = 10**9  # seconds that nbclient may wait; the watchdog is the clock
 
 
@@ -30,6 +32,8 @@ class Executor(ExecutePreprocessor):
         self.on_cell_error = self._note_error
         self.errors: list[str] = []  # the class of each exception that ended a cell
         self._kernel, self._writer, self._budget = kernel, writer, budget
+        self.dropped: list[dict[str, str]] = []  # outputs that could not be kept, and why
+        self._full = False  # the budget is used up
         self._loop = ensure_event_loop()
         self._watchdog: Watchdog | None = None
 
@@ -73,9 +77,15 @@ class Executor(ExecutePreprocessor):
         self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
     ) -> NotebookNode | None:
         kind = msg["msg_type"]
-        if kind in _OUTPUTS and not self._admit(msg):
+        if kind not in _FREE and not self._admit(msg, cell_index):
             return None
-        out: NotebookNode | None = super().process_message(msg, cell, cell_index)
+        try:
+            out: NotebookNode | None = super().process_message(msg, cell, cell_index)
+        except CellControlSignal:
+            raise
+        except Exception as e:  # noqa: BLE001 - user code can send any message
+            self._drop(cell_index, kind, f"not a valid message: {type(e).__name__}")
+            return None
         if kind == "clear_output":
             self._writer.write_json(EVENT, {"kind": "clear", "cell": cell_index})
         elif kind == "update_display_data":
@@ -85,43 +95,66 @@ class Executor(ExecutePreprocessor):
             self._writer.write_json(EVENT, {"kind": "output", "cell": cell_index, "output": out})
         return out
 
-    def _admit(self, msg: dict[str, Any]) -> bool:
-        """Count an output before it is kept; cut it where it passes the cap."""
-        assert self._watchdog is not None
-        if self._watchdog.reason == "output_limit":
+    def _admit(self, msg: dict[str, Any], cell_index: int) -> bool:
+        """Check and count what a message holds before it is kept; cut it at the cap."""
+        if self._full:
             return False
         content = msg["content"]
-        size = _size(content) + OUTPUT_OVERHEAD
+        try:
+            size = _size(content) + sum(map(len, msg["buffers"])) + OUTPUT_OVERHEAD
+        except (TypeError, ValueError, RecursionError, KeyError) as e:
+            self._drop(cell_index, msg["msg_type"], f"not valid: {e}")
+            return False
         if size <= self._budget:
             self._budget -= size
             return True
+        self._full = True
+        assert self._watchdog is not None
         self._watchdog.stop("output_limit")
         if msg["msg_type"] != "stream":
             return False
-        content["text"] = (
-            content["text"].encode(errors="replace")[: self._budget].decode(errors="ignore")
-        )
-        self._budget = 0
+        text = content["text"].encode(errors="replace")[: self._budget]
+        content["text"] = text.decode(errors="ignore")
         return True
+
+    def _drop(self, cell_index: int, kind: Any, reason: str) -> None:
+        if len(self.dropped) < MAX_DROPPED:
+            path = f"cell {cell_index}: {str(kind)[:100]}"
+            self.dropped.append({"path": path, "reason": reason[:200]})
 
     def _note_error(self, cell: NotebookNode, cell_index: int, execute_reply: Any) -> None:
         if "raises-exception" not in cell.metadata.get("tags", []):
             self.errors.append(str(execute_reply["content"].get("ename", "")))
 
 
-_OUTPUTS = frozenset(("stream", "display_data", "execute_result", "error", "update_display_data"))
+# Messages that leave nothing behind.
+_FREE = frozenset(("status", "execute_input"))
 
 
 def _size(content: dict[str, Any]) -> int:
-    """Return how many bytes an output is, as text."""
-    if "text" in content:
-        return len(content["text"].encode(errors="replace"))
-    return sum(
-        len(v.encode(errors="replace")) if isinstance(v, str) else len(json.dumps(v))
-        for v in (
-            *content.get("data", {}).values(),
-            *content.get("traceback", ()),
-            content.get("evalue", ""),
-            content.get("metadata", {}),
-        )
-    )
+    """Return how many bytes an output is: a stream's text, or the whole as JSON.
+
+    Raises ValueError for what is not JSON or not a message's content.
+    """
+    if not isinstance(content, dict) or not isinstance(content.get("execution_count", 0), int):
+        raise ValueError("not a message's content")
+    _check_depth(content)
+    if isinstance(text := content.get("text"), str):
+        return len(text.encode(errors="replace"))
+    return len(json.dumps(content, ensure_ascii=False, allow_nan=False).encode(errors="replace"))
+
+
+def _check_depth(content: Any) -> None:
+    """Raise ValueError where JSON is nested too deep to be written by recursion."""
+    level = [content]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for value in level
+            if isinstance(value, dict | list)
+            for child in (value.values() if isinstance(value, dict) else value)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return
+    raise ValueError(f"nested more than {MAX_DEPTH} deep")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ from kernel import DATA
 MAX_DEPTH = 64  # folders in folders; a run that makes more is out of hand
 MAX_ENTRIES = 20_000  # looked at in all: bounds the time of the walk
 MAX_SKIPPED = 100  # reported one by one; the rest is counted
+
+TICK_NS = 10_000_000  # the coarsest clock of file times: 100 ticks a second
 
 Mark = tuple[int, int]  # inode and ctime, which no user can set back
 
@@ -58,6 +61,10 @@ def marks(paths: list[str]) -> dict[str, Mark]:
     for path in paths:
         st = os.stat(os.path.join(DATA, path), follow_symlinks=False)
         out[path] = (st.st_ino, st.st_ctime_ns)
+    # A change within the same tick of the file system's clock would not be seen.
+    newest = max((ctime for _, ctime in out.values()), default=0)
+    while 0 <= time.time_ns() - newest < TICK_NS:
+        time.sleep(0.001)
     return out
 
 
@@ -105,7 +112,7 @@ class Collector:
                 elif self.untouched.get(shown) != (st.st_ino, st.st_ctime_ns):
                     self._file(fd, name, shown)
             except OSError as e:
-                self._skip(shown, (e.strerror or "not readable").lower())
+                self._skip(shown, _reason(e))
 
     def _listing(self, fd: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
         found = []
@@ -117,8 +124,10 @@ class Collector:
                     break
                 try:
                     found.append((entry.name, entry.stat(follow_symlinks=False)))
-                except OSError:
+                except FileNotFoundError:
                     continue  # gone again: a living process of a session
+                except OSError as e:
+                    self._skip(os.path.join(path, _printable(entry.name)), _reason(e))
         yield from sorted(found)
 
     def _subfolder(self, parent: int, name: str, shown: str, depth: int) -> None:
@@ -155,7 +164,7 @@ class Collector:
             try:
                 part = os.read(fd, min(size, frames.CHUNK))
             except OSError as e:
-                end = {"reason": (e.strerror or "not readable").lower()}
+                end = {"reason": _reason(e)}
                 break
             if not part:
                 break
@@ -167,13 +176,17 @@ class Collector:
     def _skip(self, shown: str, reason: str) -> None:
         self._skipped += 1
         if self._skipped <= MAX_SKIPPED:
-            self._report(os.path.join(DATA, shown), reason)
+            self._report(os.path.join(DATA, shown) if shown else DATA, reason)
 
     def _report(self, path: str, reason: str) -> None:
         self.writer.write_json(frames.SKIPPED, {"path": path, "reason": reason})
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def _reason(e: OSError) -> str:
+    return (e.strerror or "not readable").lower()
 
 
 def _printable(name: str) -> str:

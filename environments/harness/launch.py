@@ -7,6 +7,7 @@ changed in how it publishes output and in nothing else.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import sys
@@ -38,6 +39,8 @@ def run_kernel() -> None:
     """Run ipykernel with output that is neither dropped nor held back."""
     import zmq
     from ipykernel import iostream, kernelapp
+    from jupyter_client.jsonutil import json_default
+    from jupyter_client.session import json_packer
 
     max_message = 1 << 20  # characters of one stream message: a cap can act in between
 
@@ -61,12 +64,21 @@ def run_kernel() -> None:
     OutStream.__module__, OutStream.__qualname__ = iostream.__name__, "OutStream"
     setattr(iostream, "OutStream", OutStream)  # noqa: B010 - the name that the kernel looks up
 
+    def pack(message: object) -> bytes:
+        # Lone surrogates, which UTF-8 has no place for, travel as escapes: otherwise the
+        # whole message is lost.
+        try:
+            return json_packer(message)
+        except UnicodeEncodeError:
+            return json.dumps(message, default=json_default, allow_nan=False).encode()
+
     # The name is what configuration is stored under.
     class IPKernelApp(kernelapp.IPKernelApp):
         def init_iopub(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
             # A publisher drops what its reader has not taken yet, unless told to wait.
             context.setsockopt(zmq.XPUB_NODROP, 1)
             super().init_iopub(context)
+            self.session.pack = pack
 
     IPKernelApp.launch_instance()
 

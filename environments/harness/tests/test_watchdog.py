@@ -26,6 +26,7 @@ class Scene:
     def __init__(self, reader: frames.Reader, service: int) -> None:
         self.service = service
         self.done: list[tuple[str, float]] = []
+        self.over = False
         self.start = time.monotonic()
         self.kernel_ends: Callable[[], None] = lambda: None
         self.listening, self.client = os.pipe()
@@ -39,7 +40,7 @@ class Scene:
         )
         screen = SimpleNamespace(
             fileno=lambda: self.listening if display else -1,
-            start=lambda: self.note("display"),
+            start=self.start_display,
         )
         self.dog = Watchdog(self._reader, kernel, screen, seconds, lambda: self.note("abort"))
         run = self.dog.run
@@ -54,11 +55,16 @@ class Scene:
         return self.dog
 
     def note(self, what: str) -> None:
-        self.done.append((what, time.monotonic() - self.start))
+        if not self.over:
+            self.done.append((what, time.monotonic() - self.start))
+
+    def start_display(self) -> None:
+        self.note("display")
 
     def exit(self, code: int) -> None:
         self.note(f"exit {code}")
-        raise SystemExit  # ends the thread, and no more
+        self.over = True  # nothing is done by a process that is no more
+        raise SystemExit
 
     def send(self, kind: bytes) -> None:
         os.write(self.service, frame(kind))
@@ -200,6 +206,16 @@ def test_service_that_is_gone(desc: str, data: bytes, scene: Scene) -> None:
     os.close(scene.service)
     scene.until("kill", "exit 0")
     assert scene.when("exit 0") < PATIENCE
+
+
+def test_watchdog_that_fails(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(scene, "start_display", fail)
+    scene.watch(display=True)
+    os.write(scene.client, b"x")
+    scene.until("kill", "exit 1")
 
 
 def test_kernel_that_ends(scene: Scene) -> None:

@@ -16,5 +16,5 @@ px.bar(x=["a", "b"], y=[1, 2]).show()
 # %%
 import plotly.io as pio
 
-pio.renderers.default = "plotly_mimetype"
-fig.show()
+print(pio.renderers.default)
+fig.show(renderer="notebook_connected")

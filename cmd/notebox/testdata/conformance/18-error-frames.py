@@ -1,5 +1,4 @@
 # Tracebacks over the functions of several cells, generators, lambdas and recursion.
-# normalise: addresses
 
 # %%
 def outer(x):

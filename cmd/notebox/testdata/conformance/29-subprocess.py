@@ -40,7 +40,7 @@ with os.popen("echo popen") as pipe:
     print(pipe.read())
 
 # %%
-p = subprocess.Popen("echo out; sleep 0.3; echo err >&2", shell=True)
+p = subprocess.Popen("echo out; sleep 0.6; echo err >&2", shell=True)
 p.wait()
 time.sleep(0.5)
 

@@ -1,5 +1,5 @@
 # Output and errors of threads.
-# normalise: addresses, pids
+# normalise: pids
 
 # %%
 import threading

@@ -1,5 +1,5 @@
 # await at the top level, tasks, errors in them.
-# normalise: addresses
+# normalise: addresses, pids
 
 # %%
 import asyncio

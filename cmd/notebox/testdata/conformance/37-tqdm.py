@@ -1,4 +1,5 @@
 # Progress bars; their times are cut from the format, so that nothing is left to chance.
+# normalise: stream-order
 
 # %%
 from tqdm import tqdm

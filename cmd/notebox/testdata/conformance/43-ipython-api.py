@@ -1,5 +1,5 @@
 # get_ipython() and what can be changed by it.
-# normalise: pids, connection-file, addresses
+# normalise: connection-file
 
 # %%
 ip = get_ipython()

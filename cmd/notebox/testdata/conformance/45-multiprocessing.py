@@ -1,5 +1,4 @@
 # Worker processes: forked ones with functions of the notebook, spawned ones with a module.
-# normalise: pids
 
 # %%
 import multiprocessing as mp

@@ -1,5 +1,5 @@
 # Magics that measure; only what they measured may differ.
-# normalise: stream-order, durations
+# normalise: durations
 
 # %%
 %%time

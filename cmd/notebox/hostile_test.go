@@ -1,0 +1,101 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhateverTheKernelSends: code can make its kernel say anything. What is no
+// output is left out with a reason, and the run goes on.
+func TestWhateverTheKernelSends(t *testing.T) {
+	t.Parallel()
+	r := execute(t, map[string]any{"stop_on_error": false, "cells": []string{
+		"print('first')",
+		"display({'image/png': 5}, raw=True)",
+		"display({'image/png': 'no base64!'}, raw=True)",
+		"x = []\nfor _ in range(900): x = [x]\ndisplay({'application/json': x}, raw=True)",
+		"import sys\nsys.set_int_max_str_digits(0)\ndisplay({'application/json': 10**5000}, raw=True)",
+		"k = get_ipython().kernel\nk.session.send(k.iopub_socket, 'stream', {}, parent=k.get_parent())",
+		"k.session.send(k.iopub_socket, 'error', {'ename': 5}, parent=k.get_parent())",
+		"k.iopub_socket.send_multipart([b'garbage'])\nk.iopub_socket.send_multipart([b'<IDS|MSG>', b'x'])",
+		"print('\\ud800', b'\\xff\\xfe'.decode('utf-8', 'surrogateescape'))",
+		"import os\n_ = os.write(1, b'raw \\xff\\n')",
+		"class E(Exception):\n    def __str__(self): raise ValueError('within')\nraise E",
+		"raise ValueError('a\\ud800' + 'y' * 100_000)",
+		"print('NUL \\0, \\x1b[31mred\\x1b[0m, over\\rwritten, a\\bb')",
+		"print('last')",
+	}})
+	require.Equal(t, "error", r.Status)
+	for _, text := range []string{"first\n", "\ufffd", "raw ", "NUL , red, ", "last\n"} {
+		require.Contains(t, r.Text, text)
+	}
+	require.NotContains(t, r.Text, "\x1b")
+	reasons := ""
+	for _, s := range r.Skipped {
+		reasons += s.Path + ": " + s.Reason + "\n"
+	}
+	for _, cell := range []string{"cell 1", "cell 2", "cell 3", "cell 5"} {
+		require.Contains(t, reasons, cell)
+	}
+	require.Less(t, len(r.Error.Message), 1<<20)
+}
+
+// TestOutputLimitCountsEverything that is kept or passed on.
+func TestOutputLimitCountsEverything(t *testing.T) {
+	t.Parallel()
+	for desc, code := range map[string]string{
+		"the name of a media type": "display({'x' * 20_000_000: ''}, raw=True)",
+		"the id of a display":      "h = display(1, display_id='x' * 20_000_000)\nh.update(2)",
+		"the state of widgets": `from comm import create_comm
+for i in range(20):
+    create_comm(target_name='x', data={'state': {'_model_name': 'a', 'a': 'x' * 1_000_000}})`,
+		"outputs that are cleared again": "from IPython.display import clear_output\nwhile True:\n    print('x' * 10_000)\n    clear_output()",
+	} {
+		t.Run(desc, func(t *testing.T) {
+			t.Parallel()
+			r := execute(t, map[string]any{"code": code, "timeout": 60})
+			require.Equal(t, "output_limit", r.Status, r.Text)
+			require.True(t, r.Truncated)
+		})
+	}
+}
+
+func TestManyLines(t *testing.T) {
+	t.Parallel()
+	r := execute(t, map[string]any{"timeout": 60, "cells": []string{
+		"import sys\nfor i in range(10_000):\n    sys.stdout.write(f'{i}\\n')\n    sys.stdout.flush()\nprint('hi')",
+		"print('\\n' * 7_000_000, end='')",
+	}})
+	require.Equal(t, "ok", r.Status, r.Hint)
+	lines := strings.Split(r.Outputs[0].Text, "\n")
+	require.Len(t, lines, 10_002)
+	require.Equal(t, "hi", lines[10_000])
+	require.Len(t, r.Outputs[1].Text, 7_000_000, "newlines are the longest text in a notebook")
+}
+
+// TestManyFiles: what is not passed back is reported.
+func TestManyFiles(t *testing.T) {
+	t.Parallel()
+	r := execute(t, map[string]any{"timeout": 60, "code": `import os
+try:
+    for i in range(10**6):
+        open(f"f{i}", "w").close()
+except OSError as e:
+    print(e.strerror)
+`})
+	require.Equal(t, "ok", r.Status, r.Text)
+	require.Contains(t, r.Text, "No space left on device")
+	require.Len(t, r.Files, 200)
+	require.NotEmpty(t, r.Skipped)
+	require.Less(t, len(r.Skipped), 200)
+}
+
+// TestForkBomb leaves the limit of processes to the sandbox, and the reply to us.
+func TestForkBomb(t *testing.T) {
+	t.Parallel()
+	r := execute(t, map[string]any{"timeout": 3, "code": "import os\nprint('before', flush=True)\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"})
+	require.Contains(t, []string{"timeout", "out_of_memory"}, r.Status)
+	require.Contains(t, r.Text, "before\n")
+}

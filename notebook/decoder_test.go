@@ -205,7 +205,7 @@ func TestDecodeDrops(t *testing.T) {
 	for _, test := range []struct {
 		desc, outputs, mediaType, reason string
 	}{
-		{"an output that is none", `1`, "", "the output is a number, want an object"},
+		{"an output that is none", `1`, "", "the output is no object"},
 		{"an unknown type", `{"output_type":"pyout\u001b[0m"}`, "", `the output is of the unknown type "pyout\x1b[0m"`},
 		{"no type", `{}`, "", `the output is of the unknown type ""`},
 		{"an unknown stream", stream("stdin", "x"), "", `the stream is named "stdin", neither stdout nor stderr`},

@@ -23,7 +23,8 @@
 //     unambiguous), binary (base64 is decoded, the bytes are checked against the
 //     type's magic, and a Blob is named), or text.
 //  5. The first cell that an exception ended gives Result.Error, with the line
-//     of that cell from IPython's traceback.
+//     of that cell from IPython's traceback. Errors of a cell that is tagged
+//     raises-exception are outputs only.
 //  6. What exceeds Limits is cut or dropped, and Result.Truncated is set.
 //
 // A Decoder does the same for single outputs while a run goes on, and remembers

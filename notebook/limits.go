@@ -47,6 +47,11 @@ const (
 	// that libraries send have about eight.
 	maxMediaTypes = 32
 
+	// readPerOutput bounds how many outputs are looked at for each that the result
+	// may hold: enough to find the error after a flood, too few for a notebook of
+	// millions of tiny outputs to hold a core for half a minute.
+	readPerOutput = 100
+
 	// maxMembers bounds the fields of a notebook, a cell or their metadata, where
 	// nbformat knows five: what is kept of each costs memory.
 	maxMembers = 1_000

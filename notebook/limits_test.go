@@ -29,6 +29,12 @@ func TestLimits(t *testing.T) {
 			},
 		},
 		{
+			"outputs that are looked at", notebook.Limits{MaxOutputs: 1},
+			[]string{stream("stdout", strings.Repeat("a", 3)) + strings.Repeat(","+stream("stdout", "a"), 200)},
+			"only the first 100 outputs were read",
+			func(t *testing.T, r *notebook.Result) { require.Len(t, r.Outputs[0].Text, 102) },
+		},
+		{
 			"text of a stream is cut in the middle and between runes", notebook.Limits{MaxTextBytes: 41},
 			[]string{stream("stdout", text)},
 			"the text of stdout has 200 bytes, the limit is 41",

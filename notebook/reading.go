@@ -19,6 +19,7 @@ type reading struct {
 	failure *Exception
 	dropped []Dropped
 
+	read      int  // outputs looked at
 	blobs     int  // so far
 	lost      int  // entries that dropped had no room for
 	surplus   int  // outputs over the limit
@@ -33,89 +34,57 @@ type pendingStream struct {
 	text strings.Builder
 }
 
-// cellHead is what there is to know of a cell besides its outputs.
-type cellHead struct {
-	index    int
-	count    string         // its execution count; "" where it has none
-	source   jsontext.Value // nil where it has none
-	mayRaise bool           // an error of it is expected and ended nothing
-}
-
 // cell reads the outputs of one cell of the executed notebook.
 func (r *reading) cell(i int, raw jsontext.Value) {
-	head := cellHead{index: i}
-	var kind string
-	var outputs jsontext.Value
-	err := members(raw, lenient, func(name string, value jsontext.Value) error {
-		switch name {
-		case "cell_type":
-			kind, _ = unquote(value)
-		case "execution_count":
-			if value.Kind() == jsontext.KindNumber {
-				head.count = string(value)
-			}
-		case "source":
-			head.source = value
-		case "metadata":
-			head.mayRaise = tagged(value, "raises-exception")
-		case "outputs":
-			outputs = value
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
+	head, outputs, err := readCell(i, raw)
+	if err != nil {
 		r.drop(i, "", "the cell %v", err)
-	case kind != "code" || outputs == nil:
-	default:
-		err := elements(outputs, lenient, func(_ int, raw jsontext.Value) error {
-			r.output(head, raw)
-			return nil
-		})
-		if err != nil {
-			r.drop(i, "", "the list of outputs %v", err)
-		}
-		r.flush()
-		if r.failure == nil && !head.mayRaise {
-			r.failure = r.exceptionGroup(head)
-		}
+		return
 	}
-}
-
-// tagged reports whether a cell's metadata holds the tag.
-func tagged(metadata jsontext.Value, tag string) bool {
-	found := false
-	tags := lookup(metadata, "tags")
-	_ = elements(tags, lenient, func(_ int, value jsontext.Value) error {
-		text, ok := unquote(value)
-		found = found || ok && text == tag
+	most := readPerOutput * r.limits.MaxOutputs
+	if outputs == nil || r.read > most {
+		return
+	}
+	err = elements(outputs, lenient, func(_ int, raw jsontext.Value) error {
+		if r.read++; r.read > most {
+			r.cut(i, "", "only the first %d outputs were read", most)
+			return errStop
+		}
+		r.output(head, raw)
 		return nil
 	})
-	return found
+	if err != nil {
+		r.drop(i, "", "the list of outputs %v", err)
+	}
+	r.flush()
+	if r.failure == nil && !head.mayRaise {
+		r.failure = r.exceptionGroup(head)
+	}
 }
 
 // output reads one output.
 func (r *reading) output(head cellHead, raw jsontext.Value) {
-	fields := map[string]jsontext.Value{}
+	if raw.Kind() != jsontext.KindBeginObject { // not worth a decoder: there may be millions
+		r.drop(head.index, "", "the output is no object")
+		return
+	}
+	var fields outputFields
 	err := members(raw, lenient, func(name string, value jsontext.Value) error {
-		switch name {
-		case "output_type", "name", "text", "data", "ename", "evalue", "traceback":
-			fields[name] = value
-		}
+		fields.set(name, value)
 		return nil
 	})
 	if err != nil {
 		r.drop(head.index, "", "the output %v", err)
 		return
 	}
-	kind, _ := unquote(fields["output_type"])
+	kind, _ := unquote(fields.outputType)
 	switch kind {
 	case "stream":
 		r.streamOutput(head.index, fields)
 	case "display_data":
-		r.display(head.index, TypeDisplay, fields["data"])
+		r.display(head.index, TypeDisplay, fields.data)
 	case "execute_result":
-		r.display(head.index, TypeResult, fields["data"])
+		r.display(head.index, TypeResult, fields.data)
 	case "error":
 		r.errorOutput(head, fields)
 	default:
@@ -123,13 +92,37 @@ func (r *reading) output(head cellHead, raw jsontext.Value) {
 	}
 }
 
-func (r *reading) streamOutput(cell int, fields map[string]jsontext.Value) {
-	name, _ := unquote(fields["name"])
+// outputFields are the fields of nbformat's outputs that are read, of all types.
+type outputFields struct {
+	outputType, name, text, data, ename, evalue, traceback jsontext.Value
+}
+
+func (f *outputFields) set(name string, value jsontext.Value) {
+	switch name {
+	case "output_type":
+		f.outputType = value
+	case "name":
+		f.name = value
+	case "text":
+		f.text = value
+	case "data":
+		f.data = value
+	case "ename":
+		f.ename = value
+	case "evalue":
+		f.evalue = value
+	case "traceback":
+		f.traceback = value
+	}
+}
+
+func (r *reading) streamOutput(cell int, fields outputFields) {
+	name, _ := unquote(fields.name)
 	if name != "stdout" && name != "stderr" {
 		r.drop(cell, "", "the stream is named %q, neither stdout nor stderr", clip(name))
 		return
 	}
-	text, ok := multiline(fields["text"])
+	text, ok := multiline(fields.text)
 	if !ok {
 		r.drop(cell, "", "the text of %s is no string", name)
 		return
@@ -147,15 +140,15 @@ func (r *reading) display(cell int, kind OutputType, data jsontext.Value) {
 	}
 }
 
-func (r *reading) errorOutput(head cellHead, fields map[string]jsontext.Value) {
-	name, _ := multiline(fields["ename"])
-	message, _ := multiline(fields["evalue"])
+func (r *reading) errorOutput(head cellHead, fields outputFields) {
+	name, _ := multiline(fields.ename)
+	message, _ := multiline(fields.evalue)
 	out := Output{
 		Cell:      head.index,
 		Type:      TypeError,
 		Name:      clip(Plain(name)),
 		Message:   r.clamp(head.index, "", "the exception's message", Plain(message), r.limits.MaxErrorBytes),
-		Traceback: r.clamp(head.index, "", "the traceback", Plain(joinFrames(fields["traceback"])), r.limits.MaxErrorBytes),
+		Traceback: r.clamp(head.index, "", "the traceback", Plain(joinFrames(fields.traceback)), r.limits.MaxErrorBytes),
 	}
 	r.add(out)
 	// IPython's showtraceback sends an error too and goes on, so that of several

@@ -19,31 +19,37 @@ func joinFrames(raw jsontext.Value) string {
 	if text, ok := unquote(raw); ok {
 		return text
 	}
-	var frames []string
-	equal := 0 // how many more frames are equal to the last one
+	var text strings.Builder
+	add := func(frame string) {
+		if text.Len() > 0 {
+			text.WriteByte('\n')
+		}
+		text.WriteString(frame)
+	}
+	last, equal := "", 0 // the last frame, and how many more are equal to it
 	note := func() {
 		if equal >= repeatedFrames {
-			frames = append(frames, fmt.Sprintf("[previous frame repeated %d more times]\n", equal+1-repeatedFrames))
+			add(fmt.Sprintf("[previous frame repeated %d more times]\n", equal+1-repeatedFrames))
 		}
-		equal = 0
 	}
 	_ = elements(raw, lenient, func(_ int, value jsontext.Value) error {
 		frame, ok := unquote(value)
-		if !ok {
-			return nil
-		}
-		if len(frames) > 0 && frame == frames[len(frames)-1] {
-			if equal++; equal >= repeatedFrames {
-				return nil
-			}
-		} else {
+		switch {
+		case !ok:
+		case text.Len() > 0 && frame == last && equal+1 >= repeatedFrames:
+			equal++
+		case text.Len() > 0 && frame == last:
+			equal++
+			add(frame)
+		default:
 			note()
+			last, equal = frame, 0
+			add(frame)
 		}
-		frames = append(frames, frame)
 		return nil
 	})
 	note()
-	return strings.Join(frames, "\n")
+	return text.String()
 }
 
 // cellFrame is the head of a frame that belongs to a cell, in IPython 8 and 9,

@@ -51,13 +51,15 @@ RICH = [
     "pd.DataFrame({'city': ['Oslo', 'Ōsaka'], 'people': [709_037, 2_753_862]})",
     "pd.DataFrame({'x': [1, 2]}).style.hide(axis='index').set_uuid('t')",
     "display(HTML('<h2>Title</h2><p>one &amp; two</p><script>alert(1)</script>'), Markdown('# head\\n*text*'), Latex('$x^2$'))",
-    "display(SVG('<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"72pt\" height=\"36pt\"><rect width=\"9\" height=\"9\"/></svg>'))",
+    'display(SVG(\'<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt"><rect width="9" height="9"/></svg>\'))',
     "display(JSON({'a': [1, 2.5, None, 'ü<>&'], 'n': float('nan')}), Javascript('1+1'))",
     "from sympy import symbols\nsymbols('x')**2 / 3",
-    "import base64\n"
-    "display(Image(base64.b64decode('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'), format='gif'))\n"
-    "display({'application/pdf': base64.b64encode(b'%PDF-1.4\\n').decode(), 'text/plain': 'a report'}, raw=True)\n"
-    "display({'image/png': 'bm90IGEgcG5n', 'text/plain': '<fake>'}, raw=True)",
+    (
+        "import base64\n"
+        "display(Image(base64.b64decode('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'), format='gif'))\n"
+        "display({'application/pdf': base64.b64encode(b'%PDF-1.4\\n').decode(), 'text/plain': 'a report'}, raw=True)\n"
+        "display({'image/png': 'bm90IGEgcG5n', 'text/plain': '<fake>'}, raw=True)"
+    ),
     "fig, ax = plt.subplots(figsize=(1, 1), dpi=30)\nraise RuntimeError('the figure is still shown')",
 ]
 
@@ -65,9 +67,11 @@ STREAMS = [
     "import sys, time\nprint('out')\nprint('err', file=sys.stderr)\nprint('out again', end='')\n",
     "for i in range(5):\n    print(f'\\rstep {i} of 4' + '.' * (5 - i), end='', flush=True)\n    time.sleep(.3)\nprint()\n",
     "from tqdm import tqdm\nfor i in tqdm(range(3), ncols=60, bar_format='{desc}{percentage:3.0f}%|{bar}|'):\n    time.sleep(.3)\n",
-    "for i in tqdm(range(2), desc='outer', ncols=60, bar_format='{desc}{percentage:3.0f}%|{bar}|'):\n"
-    "    for j in tqdm(range(3), desc='inner', leave=False, ncols=60, bar_format='{desc}{percentage:3.0f}%|{bar}|'):\n"
-    "        time.sleep(.15)\n",
+    (
+        "for i in tqdm(range(2), desc='outer', ncols=60, bar_format='{desc}{percentage:3.0f}%|{bar}|'):\n"
+        "    for j in tqdm(range(3), desc='inner', leave=False, ncols=60, bar_format='{desc}{percentage:3.0f}%|{bar}|'):\n"
+        "        time.sleep(.15)\n"
+    ),
     "print('a\\x00b\\x1b[31mred\\x1b[0m \\u2028 \\x1b]8;;https://example.org\\x1b\\\\link\\x1b]8;;\\x1b\\\\ ab\\bc\\tz')\n",
     "import os\nos.write(1, b'\\xff\\xfe raw\\n')\nsys.stdout.flush(); time.sleep(.5)\nprint('\\udcff')\n",
     "from IPython.display import clear_output\nprint(1)\nclear_output(wait=True)\nprint(2)\n",

@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -71,6 +72,9 @@ func load(files fs.FS, name string) (Environment, error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&e); err != nil {
 		return e, fmt.Errorf("environment %s: environment.json: %w", name, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return e, fmt.Errorf("environment %s: environment.json: more than one value", name)
 	}
 	tag, err := hash(files, name, harness)
 	if err != nil {

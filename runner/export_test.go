@@ -8,5 +8,4 @@ const (
 	RunSlack       = runSlack
 	CancelSlack    = cancelSlack
 	CollectTimeout = collectTimeout
-	MaxSkipped     = maxSkipped
 )

@@ -21,9 +21,9 @@ const (
 	// newline alone is a line of its own there, with indent and quotes.
 	notebookGrowth = 16
 	// maxSkipped reports of one run, and maxSkippedBytes of them; the harness
-	// sends about a hundred.
+	// sends about a hundred and fifty, each with a path of up to 80 KB.
 	maxSkipped      = 1000
-	maxSkippedBytes = 1 << 20
+	maxSkippedBytes = 16 << 20
 	// dataFolder is where the paths of files begin.
 	dataFolder = "/mnt/data"
 )
@@ -162,11 +162,15 @@ func (r *reception) maxEvents() int64 {
 
 func (r *reception) skipped(payload []byte) error {
 	s, err := frame.Decode[Skipped](frame.KindSkipped, payload)
-	r.skippedBytes += len(payload)
-	if err == nil && len(r.out.Skipped) < maxSkipped && r.skippedBytes <= maxSkippedBytes {
-		r.out.Skipped = append(r.out.Skipped, s)
+	if err != nil {
+		return err
 	}
-	return err
+	r.skippedBytes += len(payload)
+	if len(r.out.Skipped) >= maxSkipped || r.skippedBytes > maxSkippedBytes {
+		return errors.New("too many files that were left behind")
+	}
+	r.out.Skipped = append(r.out.Skipped, s)
+	return nil
 }
 
 func (r *reception) outcome(payload []byte) error {

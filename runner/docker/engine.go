@@ -28,6 +28,9 @@ const (
 	// removeRetry is the time between attempts in the background.
 	removeTimeout = 30 * time.Second
 	removeRetry   = 5 * time.Second
+	// retryAfter is when those come back who wanted a sandbox and got none: a
+	// daemon restarts in some seconds.
+	retryAfter = 5 * time.Second
 	// removeAttempts in the background: an hour. What is left then is reaped at
 	// the next start, and ends by itself long before.
 	removeAttempts = 720
@@ -228,13 +231,13 @@ func (e *Engine) removeLater(name string) {
 // for and not answered is looked for again and again, as it may yet come to be.
 func (e *Engine) removeUntilGone(name string, unanswered bool) {
 	begun := time.Now()
-	for range removeAttempts {
+	for attempt := range removeAttempts {
 		err := e.remove(context.Background(), name)
 		if err == nil && (!unanswered || time.Since(begun) > settleTime) {
 			return
 		}
-		if err != nil {
-			e.options.Log.Warn("a container could not be removed; trying again", "container", name, "error", err)
+		if err != nil && attempt == 0 {
+			e.options.Log.Warn("a container could not be removed; trying again and again", "container", name, "error", err)
 		}
 		select {
 		case <-time.After(removeRetry):
@@ -274,5 +277,5 @@ func (e *Engine) explain(err error) error {
 	default:
 		return err
 	}
-	return &runner.Error{Code: runner.CodeUnavailable, Message: message, RetryAfter: 5 * time.Second, Err: err}
+	return &runner.Error{Code: runner.CodeUnavailable, Message: message, RetryAfter: retryAfter, Err: err}
 }

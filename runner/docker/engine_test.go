@@ -10,6 +10,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
@@ -54,6 +55,19 @@ func smallLimits() runner.Limits {
 func newEngine(t testing.TB, service string) *Engine {
 	e, err := New(Options{ServiceID: service, Log: testLog(t)})
 	require.NoError(t, err)
+	return closeAtEnd(t, e)
+}
+
+// newEngineAt is an engine on the daemon at host.
+func newEngineAt(t testing.TB, service, host string) *Engine {
+	e, err := New(Options{ServiceID: service, Log: testLog(t)})
+	require.NoError(t, err)
+	e.api, err = client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
+	require.NoError(t, err)
+	return closeAtEnd(t, e)
+}
+
+func closeAtEnd(t testing.TB, e *Engine) *Engine {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -73,22 +72,26 @@ func (s *sandbox) ID() string { return s.name }
 // Write implements runner.Sandbox.
 func (s *sandbox) Write(p []byte) (int, error) { return s.conn.Write(p) }
 
-// Read implements runner.Sandbox.
+// Read implements runner.Sandbox. Where the daemon goes away, and not the
+// program inside, the error is a runner.Error.
 func (s *sandbox) Read(p []byte) (int, error) {
 	n, err := s.out.Read(p)
-	if err != io.EOF {
+	if err == nil || errors.Is(err, io.ErrClosedPipe) {
 		return n, err
 	}
 	select {
 	case e := <-s.exit:
 		s.exit <- e
-		if e.err != nil {
-			return n, fmt.Errorf("the sandbox's stream ended: %w", s.engine.explain(e.err))
+		if e.err == nil {
+			return n, &runner.ExitError{Code: e.code, Log: s.log.String()}
 		}
-		return n, &runner.ExitError{Code: e.code, Log: s.log.String()}
+		err = errors.Join(err, e.err)
 	case <-time.After(exitTimeout):
-		return n, &runner.ExitError{Code: -1, Log: s.log.String()}
+		if err == io.EOF {
+			return n, &runner.ExitError{Code: -1, Log: s.log.String()}
+		}
 	}
+	return n, &runner.Error{Code: runner.CodeUnavailable, Message: "the Docker daemon went away", RetryAfter: retryAfter, Err: err}
 }
 
 // Close implements runner.Sandbox: it ends the stream, which ends the program

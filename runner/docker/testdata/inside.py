@@ -5,34 +5,47 @@ def fields(text, names):
     rows = (line.split(":", 1) for line in text.splitlines() if ":" in line)
     return {k: v.strip() for k, v in rows if k in names}
 
+# Newer daemons mask more of /proc and /sys; these are masked or read-only by all.
+MASKED = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/keys", "/proc/sys", "/proc/timer_list", "/sys/firmware"}
+# What the daemon itself puts in, from a file system of the host.
+FILES = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/usr/sbin/docker-init"}
+# Flags that a kernel adds by itself.
+NOISE = {"relatime", "noatime", "inode64", "seclabel"}
+
 def mount(line):
-    left, right = line.split(" - ")
-    parts, (kind, source, options) = left.split(), right.split(" ", 2)
-    if kind == "overlay":
-        options = " ".join(sorted({o.split("=")[0] for o in options.split(",")}))
-        source = "overlay"
-    root = re.sub(r"[0-9a-f]{64}", "ID", parts[3])
-    if kind == "ext4" or source.startswith("/dev/"):
-        kind, source, options, root = "host", "host", "", "host"
-    if parts[4].startswith("/sys/fs/cgroup"):
+    left, right = line.rstrip().split(" - ")
+    _, _, _, root, point, flags, *_ = left.split()
+    kind, _, options = right.split(" ", 2)
+    flags = ",".join(f for f in flags.split(",") if f not in NOISE)
+    options = ",".join(o for o in options.split(",") if o not in NOISE)
+    if point in FILES:
+        return f"{flags.split(',')[0]} file of the daemon"
+    if point.startswith("/sys/fs/cgroup"):
         return "/sys/fs/cgroup, of version 1 or 2"
-    return f"{parts[4]} {parts[5]} {kind} {root} {source} {options}"
+    if point in MASKED or point == "/":
+        return f"{point} {flags.split(',')[0]} {kind}"
+    if point.startswith(("/proc/", "/sys/")):
+        return None
+    return f"{point} {flags} {kind} {root} {options}"
 
 def process(pid):
+    """What a process is and may do; the rest of it is not to be seen."""
     try:
-        status = open(f"/proc/{pid}/status").read()
-        return fields(status, ("Name", "Uid"))["Name"] + " " + fields(status, ("Uid",))["Uid"].split()[0]
+        status = fields(open(f"/proc/{pid}/status").read(), ("Name", "Uid", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp"))
     except OSError:
         return None
+    score = open(f"/proc/{pid}/oom_score_adj").read().strip()
+    name, uid = status.pop("Name"), status.pop("Uid").split()[0]
+    return f"{name}, uid {uid}, oom_score_adj {score}, " + ", ".join(f"{k} {v}" for k, v in status.items())
 
 status = open("/proc/self/status").read()
 pids = [p for p in os.listdir("/proc") if p.isdigit()]
 print(json.dumps({
     "status": fields(status, (
-        "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapAmb", "NoNewPrivs", "Seccomp",
+        "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp",
     )),
-    "oom_score_adj": open("/proc/self/oom_score_adj").read().strip(),
-    "mounts": sorted({mount(line) for line in open("/proc/self/mountinfo").read().splitlines()}),
+    "umask": f"{os.umask(0o22):o}",
+    "mounts": sorted(filter(None, {mount(line) for line in open("/proc/self/mountinfo")})),
     "limits": {name: resource.getrlimit(getattr(resource, name)) for name in ("RLIMIT_CORE", "RLIMIT_NOFILE")},
     "environment": sorted(os.environ),
     "processes": sorted(filter(None, map(process, pids))),
@@ -40,5 +53,6 @@ print(json.dumps({
     "devices": sorted(os.listdir("/dev")),
     "cwd": os.getcwd(),
     "docker_sock": os.path.exists("/var/run/docker.sock") or os.path.exists("/run/docker.sock"),
+    "stdin, stdout, stderr": [re.sub(r"\d+", "N", os.readlink(f"/proc/self/fd/{fd}")) for fd in range(3)],
     "open": sorted({re.sub(r"\d+", "N", os.readlink(f"/proc/self/fd/{fd}")) for fd in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{fd}")}),
 }, indent=1))

@@ -20,53 +20,88 @@ def syscall(number, *args):
     if libc.syscall(ctypes.c_long(number), *[ctypes.c_long(a) if isinstance(a, int) else a for a in args]) < 0:
         raise OSError(ctypes.get_errno(), "")
 
-def call(label, number, *args):
-    tries[label] = lambda: syscall(number, *args)
+# On x86-64 and on arm64, from syscall_64.tbl and asm-generic/unistd.h of Linux.
+NUMBERS = {
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "userfaultfd": (323, 282), "io_uring_setup": (425, 425), "keyctl": (250, 219), "add_key": (248, 217),
+    "request_key": (249, 218), "bpf": (321, 280), "perf_event_open": (298, 241), "mount": (165, 40),
+    "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97),
+    "setns": (308, 268), "clone": (56, 220), "clone3": (435, 435), "init_module": (175, 105),
+    "finit_module": (313, 273), "kexec_load": (246, 104), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "reboot": (169, 142), "swapon": (167, 224),
+    "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "fsopen": (430, 430),
+    "open_tree": (428, 428), "move_mount": (429, 429), "pidfd_getfd": (438, 438), "kcmp": (312, 272),
+    "setuid": (105, 146), "syslog": (103, 116), "acct": (163, 89), "quotactl": (179, 60),
+    "fanotify_init": (300, 262), "vmsplice": (278, 75), "sethostname": (170, 161),
+}
+X86 = os.uname().machine == "x86_64"
 
-# x86-64 numbers, from arch/x86/entry/syscalls/syscall_64.tbl of Linux.
-call("ptrace attach to the harness", 101, 16, harness, 0, 0)
-call("process_vm_readv", 310, harness, 0, 0, 0, 0, 0)
-call("process_vm_writev", 311, harness, 0, 0, 0, 0, 0)
-call("userfaultfd", 323, 0)
-call("io_uring_setup", 425, 8, 0)
-call("keyctl", 250, 0, 0, 0, 0, 0)
-call("add_key", 248, 0, 0, 0, 0, 0)
-call("request_key", 249, 0, 0, 0, 0)
-call("bpf", 321, 0, 0, 0)
-call("perf_event_open", 298, 0, 0, -1, -1, 0)
-call("mount", 165, 0, 0, 0, 0, 0)
-call("umount2", 166, 0, 0)
-call("pivot_root", 155, 0, 0)
-call("chroot", 161, ctypes.c_char_p(b"/tmp"))
-call("unshare user namespace", 272, 0x10000000)
-call("unshare network namespace", 272, 0x40000000)
-call("setns", 308, 0, 0)
-call("clone into a new user namespace", 56, 0x10000000 | 17, 0, 0, 0, 0)
-call("clone3", 435, 0, 0)
-call("init_module", 175, 0, 0, 0)
-call("finit_module", 313, 0, 0, 0)
-call("kexec_load", 246, 0, 0, 0, 0)
-call("settimeofday", 164, ctypes.byref((ctypes.c_long * 2)(0, 0)), 0)
-call("reboot", 169, 0, 0, 0, 0)
-call("swapon", 167, 0, 0)
-call("open_by_handle_at", 304, 0, 0, 0)
-call("fsopen", 430, 0, 0)
-call("open_tree", 428, 0, 0, 0)
-call("move_mount", 429, 0, 0, 0, 0, 0)
-call("pidfd_getfd", 438, 0, 0, 0)
-call("setuid to root", 105, 0)
+def call(name, *args, label=""):
+    tries[f"{name} {label}".strip()] = lambda: syscall(NUMBERS[name][0 if X86 else 1], *args)
+
+call("ptrace", 16, harness, 0, 0, label="of the harness")
+call("ptrace", 0, 0, 0, 0, label="of itself")
+call("process_vm_readv", harness, 0, 0, 0, 0, 0)
+call("process_vm_writev", harness, 0, 0, 0, 0, 0)
+call("userfaultfd", 0)
+call("io_uring_setup", 8, 0)
+call("keyctl", 0, 0, 0, 0, 0)
+call("add_key", 0, 0, 0, 0, 0)
+call("request_key", 0, 0, 0, 0)
+call("bpf", 0, 0, 0)
+call("perf_event_open", 0, 0, -1, -1, 0)
+call("mount", 0, 0, 0, 0, 0)
+call("umount2", 0, 0)
+call("pivot_root", 0, 0)
+call("chroot", ctypes.c_char_p(b"/tmp"))
+for kind, flag in {
+    "user": 0x10000000, "network": 0x40000000, "mount": 0x00020000, "pid": 0x20000000,
+    "ipc": 0x08000000, "uts": 0x04000000, "cgroup": 0x02000000,
+}.items():
+    call("unshare", flag, label=f"the {kind} namespace")
+    call("clone", flag | 17, 0, 0, 0, 0, label=f"into a new {kind} namespace")
+call("setns", 0, 0)
+call("clone3", 0, 0)
+call("init_module", 0, 0, 0)
+call("finit_module", 0, 0, 0)
+call("kexec_load", 0, 0, 0, 0)
+call("settimeofday", ctypes.byref((ctypes.c_long * 2)(0, 0)), 0)
+call("clock_settime", 0, ctypes.byref((ctypes.c_long * 2)(0, 0)))
+call("reboot", 0, 0, 0, 0)
+call("swapon", 0, 0)
+call("open_by_handle_at", 0, 0, 0)
+call("name_to_handle_at", 0, 0, 0, 0, 0)
+call("fsopen", 0, 0)
+call("open_tree", 0, 0, 0)
+call("move_mount", 0, 0, 0, 0, 0)
+call("pidfd_getfd", 0, 0, 0)
+call("kcmp", harness, os.getpid(), 0, 0, 0)
+call("setuid", 0, label="to root")
+call("syslog", 3, 0, 0)
+call("acct", 0)
+call("quotactl", 0, 0, 0, 0)
+call("fanotify_init", 0, 0)
+call("vmsplice", 0, 0, 0, 0)
+call("sethostname", ctypes.c_char_p(b"x"), 1)
+
+if X86:
+    tries["x32 getpid"] = lambda: syscall(0x40000000 | 39)
 
 for label, args in {
     "AF_VSOCK": (40, socket.SOCK_STREAM), "AF_ALG": (38, 5), "AF_PACKET": (17, socket.SOCK_RAW),
     "raw socket": (socket.AF_INET, socket.SOCK_RAW, 1), "AF_BLUETOOTH": (31, socket.SOCK_RAW),
+    "raw IPv6 socket": (socket.AF_INET6, socket.SOCK_RAW, 58), "AF_KEY": (15, socket.SOCK_RAW),
+    "AF_XDP": (44, socket.SOCK_RAW), "AF_CAN": (29, socket.SOCK_RAW),
 }.items():
     tries[label] = lambda args=args: socket.socket(*args)
 
-@attempt
 def int_0x80():
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")  # mov eax, 20 (getpid); int 0x80; ret
     ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+
+if X86:
+    tries["int 0x80"] = int_0x80
 
 def connect(address):
     with socket.socket() as s:
@@ -86,12 +121,55 @@ def resolve():
         assert time.monotonic() - begun < 1
         raise OSError(errno.ENETUNREACH, "")
 
-for path in ("/x", "/etc/x", "/usr/x", "/opt/notebox/x", "/root/x", "/var/tmp/x", "/run/x", "/sys/x"):
+def read(path):
+    with open(path, "rb") as f:
+        f.read(1)
+
+def masked(path):
+    """Fail in one way for what this host does not have, and for what is empty."""
+    try:
+        with open(path, "rb") as f:
+            if f.read(1):
+                return
+    except OSError:
+        pass
+    raise OSError(errno.EACCES, "")
+
+for path in (
+    "/x", "/etc/x", "/usr/x", "/opt/notebox/x", "/var/tmp/x", "/run/x", "/sys/x",
+    "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/etc/passwd",
+):
     tries["write " + path] = lambda path=path: open(path, "w")
-for path in ("/etc/shadow", "/proc/1/environ", "/proc/sysrq-trigger", "/dev/mem"):
-    tries["open " + path] = lambda path=path: open(path, "r+b" if "sysrq" in path else "rb")
-for name in ("mem", "environ", "maps", "fd/0"):
-    tries[f"open the harness's {name}"] = lambda name=name: open(f"/proc/{harness}/{name}", "rb")
+
+@attempt
+def write_the_control_group():
+    try:
+        open("/sys/fs/cgroup/x", "w")
+    except PermissionError:  # of version 1: not read-only, and root's
+        raise OSError(errno.EROFS, "")
+
+
+@attempt
+def write_sysrq_trigger():
+    try:
+        os.open("/proc/sysrq-trigger", os.O_WRONLY)
+    except FileNotFoundError:  # not every kernel has one
+        raise OSError(errno.EACCES, "")
+
+tries["write its own program"] = lambda: open("/proc/self/exe", "wb")
+tries["write the harness's program"] = lambda: open("/opt/notebox/__main__.py", "r+b")
+for path in (
+    "/etc/shadow", "/root/.bashrc", "/proc/1/environ", "/proc/1/root/etc/shadow",
+    "/dev/mem", "/dev/kmsg", "/var/run/docker.sock", "/dev/sda", "/dev/vda",
+):
+    tries["read " + path] = lambda path=path: read(path)
+for path in ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/latency_stats"):
+    tries["read " + path] = lambda path=path: masked(path)
+for name in ("mem", "environ", "maps", "fd/0", "stack", "io", "exe", "root/etc/passwd", "cwd/etc/passwd", "task/TID/mem"):
+    tries[f"open the harness's {name}"] = lambda name=name: open(f"/proc/{harness}/{name.replace('TID', str(harness))}", "rb")
+tries["list the harness's descriptors"] = lambda: os.listdir(f"/proc/{harness}/fd")
+tries["condemn the harness"] = lambda: open(f"/proc/{harness}/oom_score_adj", "w")
+tries["stop the harness"] = lambda: os.kill(harness, signal.SIGSTOP)
 tries["kill init"] = lambda: os.kill(1, 9)
 tries["kill the harness"] = lambda: os.kill(harness, 9)
 tries["renice the harness"] = lambda: os.setpriority(os.PRIO_PROCESS, harness, 19)

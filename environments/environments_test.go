@@ -16,7 +16,7 @@ func sample() fstest.MapFS {
 	return files(map[string]string{
 		"some/environment.json": `{"language":"python","image":"notebox/some","packages":"requirements.txt"}`,
 		"some/Dockerfile":       "FROM debian:trixie-slim\n",
-		"some/requirements.in":  "# what we want\nnumpy\nPy_YAML[fast]  # settings\n\n-c constraints.txt\n",
+		"some/requirements.in":  "# what we want\nnumpy\nPy_YAML[fast]>=6  # settings\n\n-c constraints.txt\n",
 		"some/requirements.txt": "numpy==2.1.0 \\\n    --hash=sha256:00\npy-yaml==6.0 ; python_version > '3'\nsix==1.17.0\n",
 		"harness/__main__.py":   "print('hello')\n",
 		"other/Dockerfile":      "FROM scratch\n",
@@ -156,4 +156,6 @@ func TestEmbedded(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, have, name)
 	}
+	_, err = fs.Stat(embedded, "harness/tests")
+	require.ErrorIs(t, err, fs.ErrNotExist, "tests are no part of an image")
 }

@@ -138,12 +138,37 @@ func adoptCell(field string, raw jsontext.Value) (cell object, kind string, err 
 	if err != nil {
 		return nil, "", err
 	}
+	if tags := meta.get("tags"); tags != nil {
+		if _, ok := multiline(tags); !ok || tags.Kind() != '[' {
+			return nil, "", invalid(field+".metadata.tags", "must be a list of strings")
+		}
+	}
+	if err := checkAttachments(field+".attachments", cell.get("attachments")); err != nil {
+		return nil, "", err
+	}
 	cell = cell.set("metadata", meta.appendTo(nil))
 	if kind == "code" {
 		cell = cell.set("execution_count", jsontext.Value("null"))
 		cell = cell.set("outputs", jsontext.Value("[]"))
 	}
 	return cell, kind, nil
+}
+
+// checkAttachments accepts what nbformat does: names with a MIME bundle each.
+func checkAttachments(field string, raw jsontext.Value) error {
+	if raw == nil {
+		return nil
+	}
+	all, err := readObject(field, raw)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if m.value.Kind() != '{' {
+			return invalid(field, "must hold a MIME bundle for each name")
+		}
+	}
+	return nil
 }
 
 // orEmpty reads an object that nbformat requires and people leave out.

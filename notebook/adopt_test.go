@@ -137,3 +137,20 @@ func manyFields(n int) string {
 	}
 	return b.String()
 }
+
+// TestAdoptRefusesWhatNbformatWould: what would fail only in the sandbox.
+func TestAdoptRefusesWhatNbformatWould(t *testing.T) {
+	for _, c := range []struct{ field, cell string }{
+		{"cells[0].metadata.tags", `"metadata": {"tags": null}`},
+		{"cells[0].metadata.tags", `"metadata": {"tags": "a"}`},
+		{"cells[0].metadata.tags", `"metadata": {"tags": [1]}`},
+		{"cells[0].attachments", `"metadata": {}, "attachments": 5`},
+		{"cells[0].attachments", `"metadata": {}, "attachments": {"a.png": 5}`},
+	} {
+		raw := `{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": "1", ` + c.cell + `}]}`
+		_, err := notebook.Adopt([]byte(raw), notebook.Kernel{Name: "python3"})
+		var invalid *notebook.InvalidError
+		require.ErrorAs(t, err, &invalid, raw)
+		require.Equal(t, c.field, invalid.Field, raw)
+	}
+}

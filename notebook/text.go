@@ -3,6 +3,7 @@ package notebook
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -48,9 +49,12 @@ func parts(out Output, link func(*Blob) string) []string {
 
 // errorText returns the traceback. IPython's ends with the name and the message;
 // where another kernel's does not, they are added.
+var syntaxPlace = regexp.MustCompile(` \([^()\n]*, line \d+\)$`)
+
 func errorText(out Output) string {
 	final := strings.TrimSuffix(out.Name+": "+out.Message, ": ")
-	if strings.Contains(out.Traceback, final) {
+	// IPython puts the place of a SyntaxError into its message and not into its traceback.
+	if strings.Contains(out.Traceback, syntaxPlace.ReplaceAllString(final, "")) {
 		return out.Traceback
 	}
 	return strings.TrimLeft(strings.TrimRight(out.Traceback, "\n")+"\n"+final, "\n")

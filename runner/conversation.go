@@ -185,5 +185,9 @@ func failure(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("the harness failed: %s", f.Message)
+	err = fmt.Errorf("the harness failed: %s", f.Message)
+	if f.Env {
+		return &Error{Code: CodeEnv, Message: "the kernel does not start with these variables", Err: err}
+	}
+	return err
 }

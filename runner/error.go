@@ -9,6 +9,7 @@ type Code string
 const (
 	CodeFull        Code = "full"        // no place to run or to wait: come back later
 	CodeUnavailable Code = "unavailable" // sandboxes cannot be started now
+	CodeEnv         Code = "env"         // the kernel does not start with Spec.Env, and did without
 )
 
 // Error is a failure of the service with a message that a stranger may read.

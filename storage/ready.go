@@ -14,7 +14,8 @@ const (
 	readyTimeout = 5 * time.Second
 
 	// probeKey is one for all processes: whatever dies, it leaves one object at most.
-	probeKey = "probe"
+	// Below runs/, as all that is ours, and no key that RunKey makes.
+	probeKey = runsPrefix + "/=probe"
 )
 
 // probes lets one probe run at a time. Where a disk hangs, its goroutine hangs too, and

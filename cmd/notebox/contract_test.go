@@ -164,6 +164,16 @@ func TestCellsEnvironmentAndErrors(t *testing.T) {
 	require.Contains(t, r.Text, "not run")
 }
 
+// TestEnvironmentThatNoKernelStartsWith is the caller's fault, not ours.
+func TestEnvironmentThatNoKernelStartsWith(t *testing.T) {
+	t.Parallel()
+	for _, env := range []string{`{"PYTHONHOME": "/nope"}`, `{"PYTHONUTF8": "5"}`, `{"HOME": "/proc"}`} {
+		status, raw := post(t, suite.program.url()+"/v1/execute", "application/json", []byte(`{"code": "1", "env": `+env+`}`))
+		require.Equal(t, http.StatusUnprocessableEntity, status, "%s: %s", env, raw)
+		require.Contains(t, string(raw), `"env: `)
+	}
+}
+
 // TestTenAtOnce runs ten that write the same file name.
 func TestTenAtOnce(t *testing.T) {
 	t.Parallel()

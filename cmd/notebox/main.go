@@ -37,6 +37,11 @@ func command() *ffcli.Command {
 			imageCommand(),
 			healthcheckCommand(),
 		},
-		Exec: func(context.Context, []string) error { return flag.ErrHelp },
+		Exec: func(_ context.Context, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("no subcommand %q; notebox -h lists them", args[0])
+			}
+			return flag.ErrHelp
+		},
 	}
 }

@@ -158,6 +158,9 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	})
 	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
 	defer cancel()
+	if err := p.engine.CanGive(ctx, p.settings.limits); err != nil {
+		return nil, err
+	}
 	for _, e := range all {
 		if err := p.engine.Ready(ctx, runner.Environment{Name: e.Name, Image: e.Image}); err != nil {
 			return nil, err
@@ -217,7 +220,8 @@ func (p *program) run(ctx context.Context) error {
 	}
 	p.api.CancelRuns()
 	if err := p.shutdown(closeTimeout); err != nil {
-		return fmt.Errorf("requests still open at the end: %w", errors.Join(err, p.http.Close()))
+		p.log.Warn("clients that take no reply are left", "error", err)
+		return p.http.Close()
 	}
 	return nil
 }

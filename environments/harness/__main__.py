@@ -35,6 +35,10 @@ COLLECT_SECONDS = 60.0  # for new files to leave
 KILL_SECONDS = 5.0
 
 
+class BadEnvironmentError(Exception):
+    """A kernel that has started does not start with the variables of the job."""
+
+
 @dataclass(frozen=True)
 class Job:
     """What the service asks for. The JSON names are those of the Go side."""
@@ -60,7 +64,8 @@ def main() -> None:
         kill_user(KILL_SECONDS)
     except Exception as e:
         kill_user(KILL_SECONDS)
-        writer.write_json(frames.FAILED, {"message": f"{type(e).__name__}: {e}"})
+        env = isinstance(e, BadEnvironmentError)
+        writer.write_json(frames.FAILED, {"message": f"{type(e).__name__}: {e}", "env": env})
         raise
 
 
@@ -74,7 +79,10 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     if job.env:
         # Some variables are read when an interpreter starts, or a library is loaded.
         kernel.close()
-        kernel = Kernel(name, environment(job.env))
+        try:
+            kernel = Kernel(name, environment(job.env))
+        except RuntimeError as e:
+            raise BadEnvironmentError(str(e)) from e
     if status := run_as_user(lambda: files.place(reader), PLACE_SECONDS):
         raise RuntimeError(f"the input files could not be written ({status})")
     untouched = files.marks(job.inputs)

@@ -28,6 +28,8 @@ const (
 	// removeRetry is the time between attempts in the background.
 	removeTimeout = 30 * time.Second
 	removeRetry   = 5 * time.Second
+	// minCPUs is the daemon's own lower bound of cores.
+	minCPUs = 0.01
 	// retryAfter is when those come back who wanted a sandbox and got none: a
 	// daemon restarts in some seconds.
 	retryAfter = 5 * time.Second
@@ -158,6 +160,23 @@ func (e *Engine) create(ctx context.Context, name string, c *container.Config, h
 	}
 	if err != nil {
 		return fmt.Errorf("create container: %w", err)
+	}
+	return nil
+}
+
+// CanGive says why the daemon would refuse sandboxes with these limits, or nil.
+func (e *Engine) CanGive(ctx context.Context, l runner.Limits) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	info, err := e.api.Info(ctx)
+	if err != nil {
+		return e.explain(err)
+	}
+	if l.CPUs > float64(info.NCPU) || l.CPUs < minCPUs {
+		return fmt.Errorf("sandboxes of %g cores: the Docker daemon has %d, and gives from %g", l.CPUs, info.NCPU, minCPUs)
+	}
+	if l.Memory > info.MemTotal {
+		return fmt.Errorf("sandboxes of %d bytes of memory: the Docker daemon's host has %d", l.Memory, info.MemTotal)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (c runCase) run(t *testing.T, h Harness, e runner.Engine) *ran {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	limits := h.Limits
-	if !strings.HasPrefix(string(c.status), string(runner.StatusTimeout)) {
+	if c.status != runner.StatusTimeout {
 		limits.Timeout = patience // a busy machine must not make it one
 	}
 	if c.limits != nil {

@@ -109,6 +109,7 @@ type (
 	// Failed is the harness's own failure.
 	Failed struct {
 		Message string `json:"message"`
+		Env     bool   `json:"env"` // it is the variables that the job brought
 	}
 )
 

@@ -1,0 +1,63 @@
+package docker
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+	"notebox/runner/runnertest"
+)
+
+func TestCheck(t *testing.T) {
+	require.NoError(t, Check(runner.DefaultLimits()))
+	l := runner.DefaultLimits()
+	l.Memory = l.DataSize + l.TmpSize + shmSize + processMemory
+	require.NoError(t, Check(l))
+	l.Memory--
+	require.ErrorContains(t, Check(l), "256MiB for processes")
+	_, err := newEngine(t, "test").Start(t.Context(), runner.Environment{}, l)
+	require.Equal(t, Check(l), err, "no such sandbox is started")
+}
+
+func TestTail(t *testing.T) {
+	var log tail
+	for _, c := range []struct{ write, want string }{
+		{"", ""},
+		{"abc", "abc"},
+		{strings.Repeat("x", logTail-3), "abc" + strings.Repeat("x", logTail-3)},
+		{"y", "bc" + strings.Repeat("x", logTail-3) + "y"},
+		{strings.Repeat("z", 3*logTail), strings.Repeat("z", logTail)},
+	} {
+		n, err := log.Write([]byte(c.write))
+		require.NoError(t, err)
+		require.Equal(t, len(c.write), n)
+		require.Equal(t, c.want, log.String())
+	}
+}
+
+// TestUsage has a run use what can be told from what an idle sandbox uses.
+func TestUsage(t *testing.T) {
+	const code = `import time
+hoard = b"x" * (150 << 20)
+del hoard
+end = time.process_time() + 0.3
+while time.process_time() < end:
+    pass`
+	sink := runnertest.NewRecorder(t)
+	l := smallLimits()
+	l.Timeout = time.Minute
+	out, err := runner.NewSingleUse(newEngine(t, "test-usage-"+strings.ToLower(rand.Text())), testLog(t)).Run(t.Context(), runner.Spec{
+		ID: "usage", Environment: environment(t), Notebook: runnertest.Notebook(code), Limits: l,
+	}, sink)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusOK, out.Status)
+	require.GreaterOrEqual(t, out.Usage.CPU, 300*time.Millisecond)
+	require.GreaterOrEqual(t, out.Usage.Wall, 300*time.Millisecond)
+	require.Less(t, out.Usage.CPU, out.Usage.Wall+time.Second, "one core, and what the harness does beside it")
+	require.Greater(t, out.Usage.PeakMemory, int64(150<<20))
+	require.LessOrEqual(t, out.Usage.PeakMemory, l.Memory)
+}

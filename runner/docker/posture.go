@@ -26,6 +26,9 @@ const (
 	// processMemory is what must be left for processes when every tmpfs is
 	// full, bytes: a harness and a kernel are 160 MB.
 	processMemory = 256 << 20
+	// oomScore makes the host's kernel, when the host itself is short of memory,
+	// end sandboxes before what else runs there; code in them has 1000.
+	oomScore = 500
 	// openFiles of one process: a large pool of workers, and no more descriptors
 	// than a program closes in a moment when it starts another.
 	openFiles = 8192
@@ -79,6 +82,7 @@ func hostConfig(l runner.Limits, runtime string) *container.HostConfig {
 		LogConfig:      container.LogConfig{Type: "none"},
 		RestartPolicy:  container.RestartPolicy{Name: "no"},
 		ShmSize:        shmSize,
+		OomScoreAdj:    oomScore,
 		Tmpfs: map[string]string{
 			"/mnt/data": tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", userID, userID)),
 			"/tmp":      tmpfs(l.TmpSize, l.Inodes, "mode=1777"),

@@ -13,7 +13,8 @@
 //     request, however that comes.
 //  3. The fields are checked into a runner.Spec: language, limits, environment
 //     variables, input names. Every refusal names its field. URLs among the
-//     inputs are fetched, last, when all else is known to be right.
+//     inputs are fetched, last, when all else is known to be right. Up to here
+//     only Config.MaxIntake requests are at one time.
 //  4. The runner runs the notebook. While it does, the outputs so far are kept,
 //     for the case that the sandbox dies, and files go straight to the store.
 //  5. The executed notebook, which is hostile, is decoded; images and the

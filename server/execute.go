@@ -30,21 +30,14 @@ func (s *Server) execute(c echo.Context) error {
 			s.log.ErrorContext(r.Context(), "a request's temporary folder is left", "error", err)
 		}
 	}()
-	req, err := s.readRequest(r, work)
+	running, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.runs, cancel)()
+	p, err := s.takeIn(running, c, work)
 	if err != nil {
 		return err
 	}
-	p, err := s.makePlan(req)
-	if err != nil {
-		return err
-	}
-	p.started, p.base = s.now(), s.base(r)
-	if p.spec.ID, err = runID(p.started); err != nil {
-		return err
-	}
-	p.spec.Owner = ownerOf(c)
-	c.Set(runKey, p.spec.ID)
-	answer, err := s.run(r.Context(), p, work)
+	answer, err := s.run(running, r.Context(), p)
 	if err != nil {
 		return err
 	}
@@ -52,19 +45,51 @@ func (s *Server) execute(c echo.Context) error {
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
 }
 
-// run fetches what is missing, runs the plan and stores what it left. ctx is the
-// caller's: where it ends, nobody is there to be answered. CancelRuns ends the
-// run alone.
-func (s *Server) run(ctx context.Context, p *plan, work *workspace) (*reply, error) {
-	running, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.runs, cancel)()
-
+// takeIn reads a request, checks it and fetches what it names. Only so many that
+// need the disk do that at one time, see Config.MaxIntake: clients that send
+// little, however slowly, keep nobody out. The runner admits only what is whole.
+func (s *Server) takeIn(running context.Context, c echo.Context, work *workspace) (*plan, error) {
+	held := false
+	defer func() {
+		if held {
+			<-s.intake
+		}
+	}()
+	work.reserve = func() error {
+		select {
+		case s.intake <- struct{}{}:
+			held = true
+			return nil
+		default:
+			return &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being read at this time", retryAfter: intakeRetry}
+		}
+	}
+	r := c.Request()
+	req, err := s.readRequest(r, work)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.makePlan(req)
+	if err != nil {
+		return nil, err
+	}
+	p.started, p.base = s.now(), s.base(r)
+	if p.spec.ID, err = runID(p.started); err != nil {
+		return nil, err
+	}
+	p.spec.Owner = ownerOf(c)
+	c.Set(runKey, p.spec.ID)
 	budget := min(s.maxUpload, s.limits.DataSize-p.inputs.size())
 	if err := s.fetcher.fetchAll(running, p.inputs, budget, work); err != nil {
-		return nil, s.whyNot(ctx, err)
+		return nil, s.whyNot(r.Context(), err)
 	}
 	p.spec.Inputs = p.inputs.spec()
+	return p, nil
+}
+
+// run runs the plan and stores what it left. ctx is the caller's: where it ends,
+// nobody is there to be answered. running ends with it, and by CancelRuns.
+func (s *Server) run(running, ctx context.Context, p *plan) (*reply, error) {
 	events := &sink{
 		keeper:  &keeper{store: s.store, log: s.log, started: p.started, run: p.spec.ID, base: p.base},
 		partial: newPartial(p.spec),

@@ -87,6 +87,8 @@ func TestRunnerErrors(t *testing.T) {
 		{"full", &runner.Error{Code: runner.CodeFull, Message: "too many runs are waiting", RetryAfter: 1500 * time.Millisecond}, 503, "2", "too many runs are waiting"},
 		{"unavailable", &runner.Error{Code: runner.CodeUnavailable, Message: "sandboxes cannot be started", Err: secret}, 503, "1", "sandboxes cannot be started"},
 		{"wrapped", fmt.Errorf("run: %w", &runner.Error{Code: runner.CodeUnavailable, Message: "no image", Err: secret}), 503, "1", "no image"},
+		{"env", fmt.Errorf("run: %w", &runner.Error{Code: runner.CodeEnv, Message: "the kernel does not start", Err: secret}), 422, "", "env: the kernel does not start"},
+		{"a deadline that is not the client's", fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, secret), 500, "", "the service failed; its log says why"},
 		{"other", secret, 500, "", "the service failed; its log says why"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {

@@ -48,6 +48,10 @@ var needsNetwork = []string{
 	"MaxRetryError", "NameResolutionError", "ConnectionRefusedError", "ClientConnectorError", "SSLError",
 }
 
+// saysNoNetwork finds the same in the message of any other exception, such as
+// an OSError or one that a library made of it.
+var saysNoNetwork = regexp.MustCompile(`Network is unreachable|Name or service not known|Temporary failure in name resolution|Failed to establish a new connection`)
+
 func hintForError(p *plan, e *notebook.Exception) string {
 	switch {
 	case e.Name == "ModuleNotFoundError":
@@ -56,19 +60,23 @@ func hintForError(p *plan, e *notebook.Exception) string {
 			module = "The module " + m[1]
 		}
 		return module + " is not installed, and without a network nothing can be: use what is there, such as " + packages(p) + "."
+	case e.Name == "FileNotFoundError" && (strings.Contains(e.Traceback, "_execute_child") || strings.Contains(e.Traceback, "subprocess.py")):
+		return "The program that the code starts, or the folder to start it in, is not there, and nothing can be installed: do the same with a package, such as " + packages(p) + "."
 	case e.Name == "FileNotFoundError":
 		return "Files are there only if they are sent with the request, below /mnt/data; " + sent(p) + "."
 	case e.Name == "StdinNotImplementedError" || e.Name == "EOFError" && strings.Contains(e.Traceback, "input("):
 		return "Nobody is there to answer input(): put the values into the code."
 	case e.Name == "SyntaxError" || e.Name == "IndentationError" || e.Name == "TabError":
 		return fmt.Sprintf("The code is not valid%s: correct it and send all of it again.", place(e))
-	case slices.Contains(needsNetwork, e.Name):
+	case slices.Contains(needsNetwork, e.Name) || saysNoNetwork.MatchString(e.Message):
 		return "The sandbox has no network: send the data in files, where a url is fetched before the run."
 	case e.Name == "KeyboardInterrupt":
 		return "The code was interrupted: make it do less work, or ask for more time with timeout."
 	case strings.Contains(e.Message, "No space left on device"):
 		return fmt.Sprintf("The disk is full: /mnt/data holds %s and /tmp %s, so write less or delete what is not needed any more.", size(p.spec.Limits.DataSize), size(p.spec.Limits.TmpSize))
-	case strings.Contains(e.Message, "Read-only file system") || e.Name == "PermissionError":
+	case e.Name == "PermissionError":
+		return "The sandbox does not permit this: the code is an ordinary user there, who can write to /mnt/data and /tmp only."
+	case strings.Contains(e.Message, "Read-only file system"):
 		return "Only /mnt/data and /tmp can be written to: write results to /mnt/data, from where they are returned."
 	}
 	return fmt.Sprintf("The code raised %s%s: correct it and send all of it again, since nothing is kept between runs.", className(e.Name), place(e))

@@ -19,6 +19,8 @@ func TestHint(t *testing.T) {
 	}
 	reading := raise("EOFError", "EOF when reading a line", 1)
 	reading.Traceback = "----> 1 input()"
+	program := raise("FileNotFoundError", "[Errno 2] No such file or directory: 'git'", 1)
+	program.Traceback = "File /usr/lib/python3.12/subprocess.py:1955, in Popen._execute_child(self)"
 	for _, c := range []struct {
 		desc   string
 		status runner.Status
@@ -42,6 +44,10 @@ func TestHint(t *testing.T) {
 		{"another end of file", runner.StatusError, raise("EOFError", "Ran out of input", 1), nil, "raised EOFError"},
 		{"syntax", runner.StatusError, raise("SyntaxError", "invalid syntax", 3), nil, "not valid in line 3 of cell 1"},
 		{"network", runner.StatusError, raise("gaierror", "[Errno -3]", 1), nil, "no network"},
+		{"program", runner.StatusError, program, nil, "The program that the code starts"},
+		{"network by message", runner.StatusError, raise("OSError", "[Errno 101] Network is unreachable", 1), nil, "no network"},
+		{"name by message", runner.StatusError, raise("MyError", "x: [Errno -3] Temporary failure in name resolution", 1), nil, "no network"},
+		{"permission", runner.StatusError, raise("PermissionError", "[Errno 1] Operation not permitted", 1), nil, "does not permit this"},
 		{"disk", runner.StatusError, raise("OSError", "[Errno 28] No space left on device", 1), nil, "/mnt/data holds 512 MiB and /tmp 256 MiB"},
 		{"read-only", runner.StatusError, raise("OSError", "[Errno 30] Read-only file system: '/x'", 1), nil, "Only /mnt/data and /tmp"},
 		{"other", runner.StatusError, raise("ZeroDivisionError", "division by zero", 2), nil, "The code raised ZeroDivisionError in line 2 of cell 1"},

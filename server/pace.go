@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -23,9 +25,10 @@ const (
 	// a second that it must come with beyond that: a bad mobile connection.
 	bodyGrace = 15 * time.Second
 	bodyRate  = 16 << 10
-	// writeGrace and writeRate are the same for what is sent.
+	// writeGrace is what a client may take for writePiece bytes of what is sent,
+	// so 2 KiB a second: replies wait in memory here, and files cost little.
 	writeGrace = 30 * time.Second
-	writeRate  = 16 << 10
+	writePiece = 64 << 10
 	// drainTime and drainBytes bound what is still read of a body that was
 	// refused: many clients do not look at the answer before all is sent, and
 	// would see a reset connection in place of the 4xx.
@@ -82,7 +85,11 @@ type pacedBody struct {
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
+	now := time.Now()
 	due := b.start.Add(b.grace + time.Duration(b.read/bodyRate)*time.Second)
+	if quiet := now.Add(b.grace); quiet.Before(due) { // what came fast earns no long pause
+		due = quiet
+	}
 	_ = b.conn.SetReadDeadline(due)
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
@@ -92,8 +99,19 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		// must not time out.
 		_ = b.conn.SetReadDeadline(time.Time{})
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = &slowBodyError{err}
+	}
 	return n, err
 }
+
+// slowBodyError is a body that did not keep pace, as against a deadline of
+// anything else, such as the store.
+type slowBodyError struct{ err error }
+
+func (e *slowBodyError) Error() string { return "the body came too slowly: " + e.err.Error() }
+
+func (e *slowBodyError) Unwrap() error { return e.err }
 
 // drain reads on for a while when the answer is that the body is not wanted.
 func (s *Server) drain(r *http.Request, status int) {
@@ -102,8 +120,9 @@ func (s *Server) drain(r *http.Request, status int) {
 		return
 	}
 	switch status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
-		b.start, b.grace = time.Now(), min(b.grace, drainTime)
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
+		http.StatusServiceUnavailable:
+		b.start, b.read, b.grace = time.Now(), 0, min(b.grace, drainTime)
 		_, _ = io.CopyN(io.Discard, b, drainBytes)
 	}
 }
@@ -114,9 +133,29 @@ type pacedWriter struct {
 	grace time.Duration
 }
 
+// Write gives every piece its own deadline: one for the whole of a large reply
+// would have to be so late that it could be held without reading it.
 func (w *pacedWriter) Write(p []byte) (int, error) {
-	_ = w.conn.SetWriteDeadline(time.Now().Add(w.grace + time.Duration(len(p)/writeRate)*time.Second))
-	return w.ResponseWriter.Write(p)
+	written := 0
+	for {
+		piece := p[written:min(len(p), written+writePiece)]
+		_ = w.conn.SetWriteDeadline(time.Now().Add(w.grace))
+		n, err := w.ResponseWriter.Write(piece)
+		written += n
+		if err != nil {
+			return written, &unsentError{err}
+		}
+		if written == len(p) {
+			return written, nil
+		}
+	}
 }
+
+// unsentError is a client that left, or did not read, while it was answered.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return "the answer was not sent: " + e.err.Error() }
+
+func (e *unsentError) Unwrap() error { return e.err }
 
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -127,6 +127,65 @@ func TestSlowReadersAreDropped(t *testing.T) {
 	}
 }
 
+func TestLargeReplyThatIsNotReadIsDropped(t *testing.T) {
+	s := newService(t)
+	s.server.pace.write = 200 * time.Millisecond
+	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		return executed(spec, runner.StatusOK, stdout(strings.Repeat("x", 8<<20))), nil
+	}
+	conn := s.dial()
+	defer conn.Close()
+	require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(4096))
+	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\nx")
+	require.Eventually(t, func() bool { return strings.Contains(s.logged.String(), "route=/v1/execute") }, 10*time.Second, 10*time.Millisecond)
+	require.Contains(t, s.logged.String(), "status=499", "the client's fault")
+	require.NotContains(t, s.logged.String(), "level=ERROR")
+}
+
+func TestFastBodyEarnsNoLongPause(t *testing.T) {
+	s := newService(t)
+	s.server.pace.body = 300 * time.Millisecond
+	conn := s.dial()
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", 20<<20)
+	_, err := io.CopyN(conn, zeros{}, 10<<20)
+	require.NoError(t, err)
+	start := time.Now()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	_ = resp.Body.Close()
+	require.Equal(t, http.StatusRequestTimeout, resp.StatusCode)
+	require.Less(t, time.Since(start), 5*time.Second)
+}
+
+func TestIntakeIsBounded(t *testing.T) {
+	s := newService(t, func(c *Config) { c.MaxIntake = 1 })
+	conn := s.dial()
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", 1<<20)
+	_, err := io.CopyN(conn, zeros{}, 2*spoolMemory)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(s.server.intake) == 1 }, 5*time.Second, time.Millisecond)
+	large := `{"code":"` + strings.Repeat("x", 2*spoolMemory) + `"}`
+	a := s.postJSON(large)
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "%s", a.body)
+	require.Contains(t, string(a.body), "too many large requests are being read")
+	require.Equal(t, "2", a.Header.Get("Retry-After"))
+	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		return executed(spec, runner.StatusOK), nil
+	}
+	require.Equal(t, http.StatusOK, s.postJSON(`{"code":"small ones pass"}`).StatusCode)
+	_ = conn.Close()
+	require.Eventually(t, func() bool { return len(s.server.intake) == 0 }, 5*time.Second, time.Millisecond)
+	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		if len(s.server.intake) != 0 {
+			return nil, fmt.Errorf("a run holds a place")
+		}
+		return executed(spec, runner.StatusOK), nil
+	}
+	s.replied(s.postJSON(large))
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

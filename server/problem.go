@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
@@ -78,16 +77,22 @@ func problemOf(err error) *problem {
 	var ofRunner *runner.Error
 	var ofEcho *echo.HTTPError
 	var tooManyBytes *http.MaxBytesError
+	var slow *slowBodyError
+	var unsent *unsentError
 	switch {
 	case errors.As(err, &p):
 		return p
+	case errors.As(err, &unsent):
+		return &problem{status: statusClientGone, text: "the client is gone", cause: err}
+	case errors.As(err, &ofRunner) && ofRunner.Code == runner.CodeEnv:
+		return &problem{status: http.StatusUnprocessableEntity, field: "env", text: ofRunner.Message, cause: err}
 	case errors.As(err, &ofRunner):
 		return &problem{status: http.StatusServiceUnavailable, text: ofRunner.Message, retryAfter: ofRunner.RetryAfter, cause: err}
 	case errors.As(err, &tooManyBytes):
 		return tooLarge("", "the body is larger than %d bytes", tooManyBytes.Limit)
 	case errors.As(err, &ofEcho):
 		return ofRouter(ofEcho)
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.As(err, &slow):
 		return &problem{status: http.StatusRequestTimeout, text: "the body came too slowly"}
 	case errors.Is(err, context.Canceled):
 		return &problem{status: statusClientGone, text: "the client is gone"}

@@ -6,7 +6,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,8 +88,10 @@ var jsonRules = json.JoinOptions(
 
 // readRequest decodes the body in whichever form it is.
 func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error) {
-	if enc := r.Header.Get(echo.HeaderContentEncoding); enc != "" && !strings.EqualFold(enc, "identity") {
-		return nil, unsupportedMedia("Content-Encoding: only identity is supported")
+	for _, encoding := range strings.Split(strings.Join(r.Header.Values(echo.HeaderContentEncoding), ","), ",") {
+		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return nil, unsupportedMedia("Content-Encoding: only identity is supported")
+		}
 	}
 	if r.Header.Get("Idempotency-Key") != "" {
 		return nil, unfit("Idempotency-Key", "is not supported")
@@ -102,8 +103,11 @@ func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error)
 	if charset := strings.ToLower(params["charset"]); !slices.Contains([]string{"", "utf-8", "utf8", "us-ascii"}, charset) {
 		return nil, unsupportedMedia("Content-Type: the only charset is utf-8")
 	}
+	query, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query drops what is malformed
+	if err != nil {
+		return nil, malformed("query", "is malformed")
+	}
 	var req *request
-	query := r.URL.Query()
 	switch {
 	case mediaType == "application/json":
 		req, err = s.readJSON(r, work)
@@ -170,7 +174,8 @@ const notWhole = "the body did not arrive in full"
 func ofBody(err error, text string) error {
 	var p *problem
 	var tooMany *http.MaxBytesError
-	if errors.As(err, &p) || errors.As(err, &tooMany) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errWorkspace) {
+	var slow *slowBodyError
+	if errors.As(err, &p) || errors.As(err, &tooMany) || errors.As(err, &slow) || errors.Is(err, errWorkspace) {
 		return err
 	}
 	return malformed("", "%s", text)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // textParts are the parts of a form that are fields, in the order in which
@@ -141,7 +143,7 @@ func (f *form) decode(r *http.Request) error {
 			return err
 		}
 	}
-	return f.req.takeFiles()
+	return f.req.takeFiles(f.work)
 }
 
 func (req *request) setPart(name string, raw []byte) (err error) {
@@ -159,6 +161,9 @@ func (req *request) setPart(name string, raw []byte) (err error) {
 	case "env":
 		err = decodeJSON(name, raw, &req.Env)
 	case "dependencies":
+		if len(raw) > 0 && !jsontext.Value(raw).IsValid() { // "numpy" is as good a wish as ["numpy"]
+			return unfit(name, "are not supported")
+		}
 		err = decodeJSON(name, raw, &req.Dependencies)
 	case "network":
 		req.Network, err = parseBool(name, string(raw))

@@ -101,6 +101,8 @@ func TestBadForms(t *testing.T) {
 		{"session", []formPart{code, {`name="session"`, "s"}}, 422, "session: "},
 		{"network", []formPart{code, {`name="network"`, "true"}}, 422, "network: "},
 		{"dependencies", []formPart{code, {`name="dependencies"`, `["x"]`}}, 422, "dependencies: "},
+		{"dependencies that are no JSON", []formPart{code, {`name="dependencies"`, `numpy`}}, 422, "dependencies: are not supported"},
+		{"empty URL", []formPart{code, {`name="files"`, `[{"name":"a","url":""}]`}}, 422, "files[0].url: is empty"},
 		{"name that leaves", []formPart{code, {`name="files"; filename="a/../../x"`, ""}}, 400, "files[0].name: leaves /mnt/data/"},
 		{"empty name", []formPart{code, {`name="files"; filename=""`, ""}}, 400, "files[0].name: is missing or empty"},
 		{"NUL in a name", []formPart{code, {"name=\"files\"; filename*=utf-8''a%00b", ""}}, 400, "files[0].name: has a control"},

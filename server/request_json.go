@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (s *Server) readJSON(r *http.Request, work *workspace) (*request, error) {
 		if err := decodeJSON("", raw, req); err != nil {
 			return err
 		}
-		return req.takeFiles()
+		return req.takeFiles(work)
 	})
 	return req, err
 }
@@ -161,11 +162,15 @@ func nesting(raw []byte) int {
 }
 
 // takeFiles moves Files to the inputs; a form's file parts may be there already.
-func (req *request) takeFiles() error {
+// Large ones go to the workspace: they would else be in memory while the run waits.
+func (req *request) takeFiles(work *workspace) error {
 	for _, f := range req.Files {
 		field := fmt.Sprintf("files[%d]", len(req.inputs.list))
 		if f.Content == nil == (f.URL == nil) {
 			return malformed(field, "must have exactly one of content and url")
+		}
+		if f.URL != nil && *f.URL == "" {
+			return unfit(field+".url", "is empty")
 		}
 		name := ""
 		switch {
@@ -186,7 +191,14 @@ func (req *request) takeFiles() error {
 		if why != "" {
 			return malformed(field+".content", "%s", why)
 		}
-		in.data, in.size = data, int64(len(data))
+		if len(data) <= spoolMemory {
+			in.data, in.size = data, int64(len(data))
+			continue
+		}
+		var err error
+		if in.path, in.size, err = work.save(bytes.NewReader(data)); err != nil {
+			return err
+		}
 	}
 	req.Files = nil
 	return nil

@@ -89,6 +89,7 @@ func TestBadJSON(t *testing.T) {
 
 		{"no content", file(`{"name":"a"}`), 400, "files[0]: must have exactly one of content and url"},
 		{"content and url", file(`{"name":"a","content":"","url":"http://x/"}`), 400, "files[0]: must have exactly one of"},
+		{"empty URL", file(`{"name":"b","content":""},{"name":"a","url":""}`), 422, "files[1].url: is empty"},
 		{"no name", file(`{"content":""}`), 400, "files[0].name: is missing"},
 		{"base64", file(`{"name":"a","content":"YQ=="},{"name":"b","content":"!!!!"}`), 400, "files[1].content: is not base64"},
 		{"base64 without padding", file(`{"name":"a","content":"YQ"}`), 400, "files[0].content: is not base64"},
@@ -132,6 +133,7 @@ func TestBadRequestsOfOtherForms(t *testing.T) {
 		{"no number in the query", "POST", "/v1/execute?timeout=soon", "text/plain", "x", 400, "timeout: must be a number"},
 		{"no boolean in the query", "POST", "/v1/execute?stop_on_error=maybe", "text/plain", "x", 400, "stop_on_error: "},
 		{"unknown parameter", "POST", "/v1/execute?tiemout=3", "text/plain", "x", 400, `query: there is no parameter "tiemout"`},
+		{"malformed query", "POST", "/v1/execute?timeout=%zz", "text/plain", "x", 400, "query: is malformed"},
 		{"doubled parameter", "POST", "/v1/execute?timeout=3&timeout=4", "text/plain", "x", 400, "more than once"},
 		{"parameter of another form", "POST", "/v1/execute?timeout=3", "application/json", `{"code":"x"}`, 400, `"timeout"`},
 		{"images", "POST", "/v1/execute?images=no", "text/plain", "x", 422, "images: "},
@@ -166,6 +168,9 @@ func TestHeadersThatAreNotSupported(t *testing.T) {
 		s.requireProblem(s.do(req), c.status, c.detail)
 	}
 	req := s.request("POST", "/v1/execute", "application/json", strings.NewReader(`{"code":"x"}`))
+	req.Header["Content-Encoding"] = []string{"identity", "gzip"}
+	s.requireProblem(s.do(req), 415, "Content-Encoding")
+	req = s.request("POST", "/v1/execute", "application/json", strings.NewReader(`{"code":"x"}`))
 	req.Header.Set("Content-Encoding", "identity")
 	req.Header.Set("Accept", "image/png")
 	s.replied(s.do(req))
@@ -208,6 +213,20 @@ func TestInputsMustFitIntoTheirFolder(t *testing.T) {
 	})
 	contentType, body := formBody(formPart{`name="code"`, "x"}, formPart{`name="files"; filename="a"`, "12345678901"})
 	s.requireProblem(s.post("/v1/execute", contentType, body), 413, "files: together they are larger than /mnt/data, which holds 10 bytes")
+}
+
+func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
+	work := &workspace{parent: t.TempDir()}
+	content := strings.Repeat("QUFB", spoolMemory) // of three bytes each
+	req := &request{Files: []fileField{
+		{Name: ptr(text("small")), Content: ptr(text("QUFB"))},
+		{Name: ptr(text("large")), Content: ptr(text(content))},
+	}}
+	require.NoError(t, req.takeFiles(work))
+	files, err := readInputs(runner.Spec{Inputs: req.inputs.spec()})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"small": "AAA", "large": strings.Repeat("AAA", spoolMemory)}, files)
+	require.Nil(t, req.inputs.list[1].data)
 }
 
 func TestLeftoversAreSwept(t *testing.T) {

@@ -37,6 +37,7 @@ type Config struct {
 	MaxTimeout time.Duration // that a request may ask for; 0 is DefaultMaxTimeout
 	MaxBody    int64         // bytes of JSON, code and text parts; 0 is DefaultMaxBody
 	MaxUpload  int64         // bytes of a multipart body, and of what is fetched; 0 is DefaultMaxUpload
+	MaxIntake  int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
 	FetchAllow []string      // private hosts that files[].url may name; see parseFetchAllow
 
 	TempDir string           // a folder of this service alone, for uploads under way
@@ -49,6 +50,7 @@ const (
 	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
 	DefaultMaxBody    = 25 << 20          // a long notebook with its old outputs
 	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
+	DefaultMaxIntake  = 32                // at worst 16 GiB of TempDir; more bodies than this compete for the same line
 )
 
 // Store keeps what runs leave behind; *storage.Store is one.
@@ -82,6 +84,7 @@ type Server struct {
 	maxBody    int64
 	maxUpload  int64
 	fetcher    *fetcher
+	intake     chan struct{} // a place for each request that is taken in at one time
 	decoding   chan struct{} // a place for each large text that is decoded at one time
 	pace       pace
 
@@ -96,6 +99,10 @@ type Server struct {
 // maxDecoding is how many large texts (above spoolMemory) are decoded at one
 // time: it is work for the CPU, and each takes a few times its size of memory.
 const maxDecoding = 4
+
+// intakeRetry is when to come back to a service that takes in no more: most
+// bodies are there within it.
+const intakeRetry = 2 * time.Second
 
 // New returns a Server. It removes what an earlier one left in TempDir.
 func New(cfg Config) (*Server, error) {
@@ -113,6 +120,7 @@ func New(cfg Config) (*Server, error) {
 		maxTimeout:   orDefault(cfg.MaxTimeout, DefaultMaxTimeout),
 		maxBody:      orDefault(cfg.MaxBody, DefaultMaxBody),
 		maxUpload:    orDefault(cfg.MaxUpload, DefaultMaxUpload),
+		intake:       make(chan struct{}, orDefault(cfg.MaxIntake, DefaultMaxIntake)),
 		decoding:     make(chan struct{}, maxDecoding),
 		pace:         pace{body: bodyGrace, write: writeGrace},
 		tempDir:      cfg.TempDir,

@@ -26,7 +26,8 @@ var errWorkspace = errors.New("workspace")
 // workspace is a folder for the files of one request. It exists from the first
 // file on, until remove.
 type workspace struct {
-	parent string
+	parent  string
+	reserve func() error // called before the folder is made; may be nil
 
 	mu    sync.Mutex
 	dir   string
@@ -58,6 +59,11 @@ func (w *workspace) create() (*os.File, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dir == "" {
+		if w.reserve != nil {
+			if err := w.reserve(); err != nil {
+				return nil, err
+			}
+		}
 		dir, err := os.MkdirTemp(w.parent, workspacePrefix)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errWorkspace, err)

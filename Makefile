@@ -25,7 +25,7 @@ build: bin/notebox ## build the program
 bin/notebox: FORCE
 	@go build -trimpath -o $@ ./cmd/notebox
 
-test-go: build
+test-go: image
 	go test -timeout 30m ./...
 
 test-harness:

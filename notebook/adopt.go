@@ -19,7 +19,7 @@ import (
 // nests deeper than MaxDepth, or is not exact Unicode, is an *InvalidError.
 // Whether k is the right kernel for it is the caller's to say; see Language.
 func Adopt(raw []byte, k Kernel) ([]byte, error) {
-	if depth(raw) > MaxDepth {
+	if Depth(raw) > MaxDepth {
 		return nil, invalid("", "nests deeper than %d levels", MaxDepth)
 	}
 	doc, err := readObject("", raw)

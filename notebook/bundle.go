@@ -84,7 +84,7 @@ func (r *reading) jsonDatum(cell int, mediaType string, raw jsontext.Value) (Dat
 		r.cut(cell, mediaType, "the JSON has %d bytes, the limit is %d", len(raw), r.limits.MaxTextBytes)
 		return Datum{}, false
 	}
-	if depth(raw) > MaxDepth {
+	if Depth(raw) > MaxDepth {
 		r.cut(cell, mediaType, "the JSON nests deeper than %d levels", MaxDepth)
 		return Datum{}, false
 	}

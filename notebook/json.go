@@ -128,9 +128,9 @@ func multiline(v jsontext.Value) (string, bool) {
 	return joined.String(), ok && err == nil
 }
 
-// depth returns how deep objects and lists nest in raw. It needs no stack and
+// Depth returns how deep objects and lists nest in raw JSON. It needs no stack and
 // no valid JSON, so that it can stand before every parser.
-func depth(raw []byte) int {
+func Depth(raw []byte) int {
 	deepest, level, quoted := 0, 0, false
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; {

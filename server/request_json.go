@@ -60,7 +60,7 @@ func (s *Server) withText(r *http.Request, sp *spool, fn func([]byte) error) err
 // decodeJSON reads one JSON text strictly into v. Every error names the field;
 // within is the field that the text itself is of, or empty for a whole body.
 func decodeJSON(within string, raw []byte, v any) error {
-	if nesting(raw) > maxNesting {
+	if notebook.Depth(raw) > maxNesting {
 		return malformed(within, "is nested deeper than %d levels", maxNesting)
 	}
 	err := json.Unmarshal(raw, v, jsonRules)
@@ -138,27 +138,6 @@ func cut(s string) string {
 		return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
 	}
 	return s
-}
-
-// nesting returns how deep lists and objects nest in raw. It needs no stack and
-// no valid JSON, so that it can stand before the parser.
-func nesting(raw []byte) int {
-	deepest, level, quoted := 0, 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '{' || c == '[':
-			level++
-			deepest = max(deepest, level)
-		case c == '}' || c == ']':
-			level--
-		}
-	}
-	return deepest
 }
 
 // takeFiles moves Files to the inputs; a form's file parts may be there already.

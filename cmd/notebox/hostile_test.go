@@ -42,12 +42,50 @@ func TestWhateverTheKernelSends(t *testing.T) {
 	require.Less(t, len(r.Error.Message), 1<<20)
 }
 
+// TestEnvironmentIsTheKernels: nothing of a request's variables is obeyed by a
+// process that is more than the user.
+func TestEnvironmentIsTheKernels(t *testing.T) {
+	t.Parallel()
+	r := execute(t, map[string]any{
+		"code": "print(open('/tmp/p').read() if __import__('os').path.exists('/tmp/p') else 'nothing')",
+		"env": map[string]string{
+			"PYTHONWARNINGS": "all:0:antigravity.x:0:0",
+			"BROWSER":        "/bin/sh -c 'id > /tmp/p; chmod 666 /tmp/p' #%s",
+		},
+	})
+	require.NotContains(t, r.Text, "uid=0")
+	require.Regexp(t, `nothing|uid=64000`, r.Text)
+}
+
+// TestForgedReplies end the run, and are no failure of ours.
+func TestForgedReplies(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{"{}", "{'status': 'error', 'traceback': 5}", "[1]"} {
+		r := execute(t, map[string]any{"timeout": 4, "code": `print('before', flush=True)
+k = get_ipython().kernel
+parent = k.get_parent()
+k.session.send(k.iopub_socket, 'execute_input', {'execution_count': 'x' * 1_000_000, 'code': ''}, parent=parent)
+send = k.session.send
+def forge(stream, message, *args, **kw):
+    if message == 'execute_reply':
+        args = (` + content + `,) + args[1:]
+    return send(stream, message, *args, **kw)
+k.session.send = forge
+`})
+		require.Contains(t, r.Text, "before")
+		require.Contains(t, []string{"ok", "error", "killed", "timeout"}, r.Status)
+	}
+}
+
 // TestOutputLimitCountsEverything that is kept or passed on.
 func TestOutputLimitCountsEverything(t *testing.T) {
 	t.Parallel()
 	for desc, code := range map[string]string{
-		"the name of a media type": "display({'x' * 20_000_000: ''}, raw=True)",
-		"the id of a display":      "h = display(1, display_id='x' * 20_000_000)\nh.update(2)",
+		"the name of a media type":  "display({'x' * 20_000_000: ''}, raw=True)",
+		"the id of a display":       "h = display(1, display_id='x' * 20_000_000)\nh.update(2)",
+		"an update of many outputs": "for _ in range(19):\n    display('x', display_id='a')\nfrom IPython.display import update_display\nupdate_display('y' * 7_000_000, display_id='a')",
+		"a text that is no stream's": `k = get_ipython().kernel
+k.session.send(k.iopub_socket, 'display_data', {'text': '', 'data': {'text/plain': 'x' * 70_000_000}, 'metadata': {}}, parent=k.get_parent())`,
 		"the state of widgets": `from comm import create_comm
 for i in range(20):
     create_comm(target_name='x', data={'state': {'_model_name': 'a', 'a': 'x' * 1_000_000}})`,

@@ -146,7 +146,7 @@ def run_cells(
     executor.execute_notebook(nb, watchdog)
     watchdog.finish()
     wall = time.monotonic() - start
-    died = watchdog.kernel_ended
+    died = watchdog.kernel_ended or executor.broken
     after = cgroup.read()
     if not died and watchdog.reason in ("", "timeout"):
         kernel.shut_down()

@@ -33,6 +33,7 @@ class Executor(ExecutePreprocessor):
         self.errors: list[str] = []  # the class of each exception that ended a cell
         self._kernel, self._writer, self._budget = kernel, writer, budget
         self.dropped: list[dict[str, str]] = []  # outputs that could not be kept, and why
+        self.broken = False  # the kernel's replies are none
         self._full = False  # the budget is used up
         self._loop = ensure_event_loop()
         self._watchdog: Watchdog | None = None
@@ -41,8 +42,12 @@ class Executor(ExecutePreprocessor):
         """Run the cells of nb, in place, as far as the run gets."""
         self._watchdog = watchdog
         # What happened is in nb, in errors and in the watchdog.
-        with contextlib.suppress(CellExecutionError, DeadKernelError):
-            self.preprocess(nb, {}, km=self._kernel.manager)
+        try:
+            with contextlib.suppress(CellExecutionError, DeadKernelError):
+                self.preprocess(nb, {}, km=self._kernel.manager)
+        except Exception as e:  # noqa: BLE001 - user code can send any reply
+            self.broken = True
+            self._drop(0, "reply", f"not a valid reply: {type(e).__name__}")
 
     def abort(self) -> None:
         """End the wait for a kernel that is no more; from any thread."""
@@ -76,7 +81,9 @@ class Executor(ExecutePreprocessor):
     def process_message(
         self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
     ) -> NotebookNode | None:
-        kind = msg["msg_type"]
+        kind, content = msg["msg_type"], msg["content"]
+        if not isinstance(content.get("execution_count", 0), int):
+            del content["execution_count"]
         if kind not in _FREE and not self._admit(msg, cell_index):
             return None
         try:
@@ -101,7 +108,8 @@ class Executor(ExecutePreprocessor):
             return False
         content = msg["content"]
         try:
-            size = _size(content) + sum(map(len, msg["buffers"])) + OUTPUT_OVERHEAD
+            size = _size(content, msg["msg_type"]) * (1 + self._copies(content))
+            size += sum(map(len, msg["buffers"])) + OUTPUT_OVERHEAD
         except (TypeError, ValueError, RecursionError, KeyError) as e:
             self._drop(cell_index, msg["msg_type"], f"not valid: {e}")
             return False
@@ -117,6 +125,15 @@ class Executor(ExecutePreprocessor):
         content["text"] = text.decode(errors="ignore")
         return True
 
+    def _copies(self, content: dict[str, Any]) -> int:
+        """Return how many outputs there are that a message with a display id changes too."""
+        transient = content.get("transient")
+        if not isinstance(transient, dict):
+            return 0
+        display_id: Any = transient.get("display_id")
+        outputs = self._display_id_map.get(display_id, {})
+        return sum(map(len, outputs.values()))
+
     def _drop(self, cell_index: int, kind: Any, reason: str) -> None:
         if len(self.dropped) < MAX_DROPPED:
             path = f"cell {cell_index}: {str(kind)[:100]}"
@@ -127,20 +144,20 @@ class Executor(ExecutePreprocessor):
             self.errors.append(str(execute_reply["content"].get("ename", "")))
 
 
+_STREAM_NAME = len("stdout")  # free: the text alone is what people count
+
 # Messages that leave nothing behind.
 _FREE = frozenset(("status", "execute_input"))
 
 
-def _size(content: dict[str, Any]) -> int:
+def _size(content: dict[str, Any], kind: str) -> int:
     """Return how many bytes an output is: a stream's text, or the whole as JSON.
 
     Raises ValueError for what is not JSON or not a message's content.
     """
-    if not isinstance(content, dict) or not isinstance(content.get("execution_count", 0), int):
-        raise ValueError("not a message's content")
     _check_depth(content)
-    if isinstance(text := content.get("text"), str):
-        return len(text.encode(errors="replace"))
+    if kind == "stream":
+        return len((content["text"] + content["name"]).encode(errors="replace")) - _STREAM_NAME
     return len(json.dumps(content, ensure_ascii=False, allow_nan=False).encode(errors="replace"))
 
 

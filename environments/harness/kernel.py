@@ -21,7 +21,7 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.session import Session
 from jupyter_core.utils import ensure_event_loop
 
-from privileges import kill_user, signal_group
+from privileges import become_user, kill_user, signal_group
 
 DATA = "/mnt/data"
 HOME = "/tmp/home"
@@ -60,7 +60,11 @@ _PARTS = ("header", "parent_header", "metadata", "content")
 
 
 class Manager(AsyncKernelManager):
-    """Starts the kernel through launch.py, which gives the privileges up."""
+    """Starts the kernel through launch.py, as the user."""
+
+    def write_connection_file(self, **kwargs: Any) -> None:
+        super().write_connection_file(**kwargs)
+        os.chmod(self.connection_file, 0o644)  # it was made for root alone
 
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         launcher = str(Path(__file__).with_name("launch.py"))
@@ -92,7 +96,12 @@ class Kernel:
 
     async def _start(self, env: dict[str, str]) -> None:
         await self.manager.start_kernel(
-            cwd=DATA, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            cwd=DATA,
+            env=env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # Before anything of env is looked at: an interpreter obeys much of it.
+            preexec_fn=become_user,
         )
         self.client = self.manager.client()
         # No stdin channel: what asks for input gets an error at once. No heartbeat:

@@ -1,7 +1,6 @@
-"""Starts a notebook's kernel as the user: launch.py CONNECTION_FILE.
+"""A notebook's kernel, run as the user: launch.py CONNECTION_FILE.
 
-The process begins as root, gives that up, and becomes ipykernel's own kernel,
-changed in how it publishes output and in nothing else.
+It is ipykernel's own, changed in how it publishes output and in nothing else.
 """
 
 from __future__ import annotations
@@ -15,14 +14,7 @@ import sys
 
 def main() -> None:
     connection_file = sys.argv[1]
-    os.chmod(connection_file, 0o644)  # jupyter_client made it for root alone
-
-    # The harness's modules must not be there to be imported by the user.
-    from privileges import allow_proc_self, become_user
-
-    del sys.path[0], sys.modules["privileges"]
-    become_user()
-    allow_proc_self()
+    del sys.path[0]  # the harness's modules are not there for the user
     # Like a new user's: the image keeps caches there that take long to make.
     shutil.copytree("/etc/skel", os.environ["HOME"], dirs_exist_ok=True)
 

@@ -107,7 +107,8 @@ func (s *sandbox) Close() error {
 
 // Kill implements runner.Sandbox.
 func (s *sandbox) Kill(ctx context.Context) error {
-	defer s.Close()
+	// First: the daemon does not end a container whose output nobody takes.
+	s.Close()
 	err := s.engine.remove(ctx, s.name)
 	if err != nil {
 		s.engine.removeLater(s.name)

@@ -47,7 +47,7 @@ func strict() *seccomp.Seccomp {
 		}
 		if r.Action == specs.ActAllow {
 			r.Names = slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool {
-				return name == "socket" || slices.Contains(refused, name)
+				return name == "socket" || name == "socketpair" || slices.Contains(refused, name)
 			})
 		}
 		if len(r.Names) > 0 {
@@ -61,6 +61,11 @@ func strict() *seccomp.Seccomp {
 			Args:   []specs.LinuxSeccompArg{{Index: 0, Value: family, Op: specs.OpEqualTo}},
 		}})
 	}
+	rules = append(rules, &seccomp.Syscall{LinuxSyscall: specs.LinuxSyscall{
+		Names:  []string{"socketpair"},
+		Action: specs.ActAllow,
+		Args:   []specs.LinuxSeccompArg{{Index: 0, Value: unix.AF_UNIX, Op: specs.OpEqualTo}},
+	}})
 	p.Syscalls = rules
 	return p
 }

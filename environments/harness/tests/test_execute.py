@@ -123,7 +123,7 @@ SIZES = [
 
 @pytest.mark.parametrize(("desc", "sent", "size"), SIZES, ids=[desc for desc, *_ in SIZES])
 def test_size(desc: str, sent: dict[str, Any], size: int) -> None:
-    assert execute._size(sent["content"]) == size
+    assert execute._size(sent["content"], sent["msg_type"]) == size
 
 
 BIG = "x" * 1000
@@ -219,7 +219,7 @@ def test_output_that_cannot_be_cut_is_left_out(sent: dict[str, Any]) -> None:
 
 def test_updates_and_what_is_cleared_count() -> None:
     sent = [display("1", transient={"display_id": "1"}), clear(), update("2"), display("3")]
-    bench = Bench(budget=sum(execute._size(m["content"]) + OVERHEAD for m in sent))
+    bench = Bench(budget=sum(execute._size(m["content"], m["msg_type"]) + OVERHEAD for m in sent))
     bench.take(*sent)
     assert bench.dog.reason == ""
     bench.take(display())
@@ -392,3 +392,11 @@ def test_abort_takes_in_what_was_sent_before(waiting: int) -> None:
     for _ in range(20):
         loop.run_until_complete(asyncio.sleep(0))
     assert done == ["poll"] * (waiting + 1) + ["cancel"]
+
+
+def test_an_update_counts_for_each_output_that_it_changes() -> None:
+    bench = Bench(budget=20_000)
+    bench.take(*[display("x", transient={"display_id": "a"}) for _ in range(10)])
+    assert bench.dog.reason == ""
+    bench.take(update("y" * 5_000, "a"))
+    assert bench.dog.reason == OUTPUT_LIMIT

@@ -146,6 +146,7 @@ class Run:
 
     def __init__(self, reason: str = "", died: bool = False) -> None:
         self.reason, self.kernel_ended, self.errors = reason, died, ["ValueError"]
+        self.broken = False
         self.done: list[str] = []
 
     def execute_notebook(self, nb: object, watchdog: object) -> None:

@@ -21,11 +21,16 @@ fi
 if [ -S /var/run/docker.sock ] && [ ! -w /var/run/docker.sock ]; then
   die "/var/run/docker.sock is not yours to use: join its group (sudo usermod -aG docker $(id -un)) and log in again"
 fi
+# Nor is one that runs and does not answer ours to replace.
+if grep -qsx dockerd /proc/[0-9]*/comm; then
+  die "a dockerd runs, and does not answer: look at its log, or set DOCKER_HOST to where it listens"
+fi
 if ! command -v dockerd >/dev/null; then
   if ! is_debian || ! can_be_root; then
     die "no Docker daemon answers: install Docker (https://docs.docker.com/engine/install/) and start it"
   fi
   packages=(docker.io)
+  as_root apt-get update -qq # or apt-cache knows nothing on a fresh machine
   # Newer releases have the client and BuildKit in packages of their own.
   for extra in docker-cli docker-buildx; do
     if apt-cache show "$extra" >/dev/null 2>&1; then packages+=("$extra"); fi
@@ -42,8 +47,12 @@ elif ! docker_answers; then
   say "starting dockerd (log: $log)"
   # A session of its own and no inherited descriptor: it outlives the calling make, is
   # not reached by ctrl-C, and holds neither our output nor our lock.
+  # Its socket belongs to whoever calls this, who may be no member of a docker group yet.
+  group=docker
+  [ "$(id -u)" = 0 ] || group=$(id -gn)
   # shellcheck disable=SC2016  # expanded by the inner shell
-  as_root sh -c 'setsid nohup dockerd --pidfile "$2" >>"$1" 2>&1 </dev/null 9>&- &' sh "$log" "$pidfile"
+  as_root sh -c 'exec setsid --fork nohup dockerd --pidfile "$2" --group "$3" >>"$1" 2>&1 </dev/null 9>&-' \
+    sh "$log" "$pidfile" "$group"
 fi
 until docker_answers; do
   if [ "$SECONDS" -ge "$deadline_seconds" ]; then

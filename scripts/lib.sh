@@ -72,11 +72,13 @@ go_settings() {
 # reach the world. Its CA bundle, its pip.conf and Go's settings are secrets of the build,
 # its proxies predefined build arguments: none of it is in the image or its history. The
 # host's network, because a company's proxy or name server may be reachable from there alone.
-build_image() {
-  local dockerfile=$1 context=$2 ref=$3 client ca work name status=0
+# The secrets are gone also where the build is interrupted.
+build_image() (
+  dockerfile=$1 context=$2 ref=$3
   shift 3
   client=$(buildkit_client)
   work=$(mktemp -d)
+  trap 'rm -f -- "$work/pip.conf" "$work/go"; rmdir -- "$work"' EXIT
   python3 "$root/scripts/pip-conf.py" >"$work/pip.conf"
   go_settings >"$work/go"
   set -- "$@" --secret "id=pip,src=$work/pip.conf" --secret "id=go,src=$work/go"
@@ -86,8 +88,5 @@ build_image() {
     if [ -n "${!name:-}" ]; then set -- "$@" --build-arg "$name"; fi
   done
   DOCKER_BUILDKIT=1 "$client" build --progress=plain --network=host "$@" \
-    --file "$dockerfile" --tag "$ref" "$context" >&2 9>&- || status=$?
-  rm -f -- "$work/pip.conf" "$work/go"
-  rmdir -- "$work"
-  return "$status"
-}
+    --file "$dockerfile" --tag "$ref" "$context" >&2 9>&-
+)

@@ -124,7 +124,7 @@ func executeByService(t *testing.T, document []byte) []byte {
 // The empty processes are there so that no process id agrees by chance.
 const jupyterScript = `for _ in $(seq 50); do (:); done
 cp -r /etc/skel "$HOME"
-env --unset=HOSTNAME --unset=PWD jupyter nbconvert --to notebook --execute --allow-errors --stdin --output-dir /tmp/executed --output notebook >&2
+nice -n 10 env --unset=HOSTNAME --unset=PWD jupyter nbconvert --to notebook --execute --allow-errors --stdin --output-dir /tmp/executed --output notebook >&2
 cat /tmp/executed/notebook.ipynb`
 
 // kernelEnv is the environment of a kernel in a sandbox, besides PATH.

@@ -37,9 +37,9 @@ func (s *Server) execute(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.run(running, r.Context(), p)
-	if err != nil {
-		return err
+	answer, err := s.run(running, p, silence{})
+	if err != nil || r.Context().Err() != nil {
+		return s.whyNot(r.Context(), err)
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
@@ -87,20 +87,21 @@ func (s *Server) takeIn(running context.Context, c echo.Context, work *workspace
 	return p, nil
 }
 
-// run runs the plan and stores what it left. ctx is the caller's: where it ends,
-// nobody is there to be answered. running ends with it, and by CancelRuns.
-func (s *Server) run(running, ctx context.Context, p *plan) (*reply, error) {
+// run runs the plan and stores what it left. The end of ctx cancels the run, which
+// still has a reply, with what it had produced until then.
+func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) {
 	events := &sink{
 		keeper:  &keeper{store: s.store, log: s.log, started: p.started, run: p.spec.ID, base: p.base},
 		partial: newPartial(p.spec),
+		to:      to,
 	}
-	out, err := s.runner.Run(running, p.spec, events)
-	if err != nil || ctx.Err() != nil {
-		return nil, s.whyNot(ctx, err)
+	out, err := s.runner.Run(ctx, p.spec, events)
+	if err != nil {
+		return nil, err
 	}
 	s.log.InfoContext(ctx, "run", "run", p.spec.ID, "owner", p.spec.Owner, "status", string(out.Status),
 		"queue", out.Usage.Queue, "wall", out.Usage.Wall, "cpu", out.Usage.CPU)
-	return s.reply(ctx, p, out, events), nil
+	return s.reply(context.WithoutCancel(ctx), p, out, events), nil
 }
 
 // whyNot is the error of a run that has no outcome.

@@ -10,10 +10,24 @@ import (
 	"notebox/storage"
 )
 
+// listener hears of a run while it goes on. Its methods are called one at a time
+// and must not wait for a client: the run waits for them.
+type listener interface {
+	output(entry any)     // one of the reply's outputs
+	file(entry fileEntry) // one of the reply's files
+}
+
+// silence is the listener of those who want the whole reply alone.
+type silence struct{}
+
+func (silence) output(any)     {}
+func (silence) file(fileEntry) {}
+
 // sink takes what a run produces while it runs; see runner.Sink.
 type sink struct {
 	keeper  *keeper
 	partial *partial
+	to      listener
 	files   []fileEntry
 }
 
@@ -38,7 +52,7 @@ func (s *sink) File(ctx context.Context, name string, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	s.files = append(s.files, fileEntry{
+	entry := fileEntry{
 		Path:      dataDir + name,
 		Name:      path.Base(name),
 		MediaType: object.MediaType,
@@ -46,6 +60,8 @@ func (s *sink) File(ctx context.Context, name string, content io.Reader) error {
 		SHA256:    object.SHA256,
 		URL:       object.url,
 		ExpiresAt: object.expires.UTC().Truncate(time.Second),
-	})
+	}
+	s.files = append(s.files, entry)
+	s.to.file(entry)
 	return nil
 }

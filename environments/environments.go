@@ -42,6 +42,7 @@ type Environment struct {
 	Image         string    `json:"image"`          // repository in the file; with the tag after Load
 	FileExtension string    `json:"file_extension"` // ".py"
 	MediaTypes    []string  `json:"media_types"`    // of a request body that is the code
+	WarmUp        []string  `json:"warm_up"`        // modules that waiting sandboxes have imported, the most wanted first
 	PackageLock   string    `json:"packages"`       // file name of the lock that Packages is read from
 	Notes         []string  `json:"notes"`          // what a user should know, a sentence each
 	Packages      []Package `json:"-"`              // what was asked for, not what that needs in turn

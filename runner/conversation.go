@@ -36,20 +36,68 @@ type conversation struct {
 	sandbox Sandbox
 	log     *slog.Logger
 	writing sync.Mutex // frames of the pings among those of the job
+
+	alive context.Context // until close
+	over  context.CancelFunc
+	ahead chan received // the next frame, where wait reads it; else nil
+}
+
+// received is what came of reading a frame.
+type received struct {
+	kind    frame.Kind
+	payload []byte
+	err     error
 }
 
 func newConversation(s Sandbox, log *slog.Logger) *conversation {
-	return &conversation{sandbox: s, log: log}
+	c := &conversation{sandbox: s, log: log}
+	c.alive, c.over = context.WithCancel(context.Background())
+	return c
 }
 
-// awaitReady returns when the sandbox takes a job.
-func (c *conversation) awaitReady(ctx context.Context) error {
+// close ends the stream, which ends the program inside.
+func (c *conversation) close() {
+	c.over()
+	c.sandbox.Close()
+}
+
+// awaitReady has the sandbox import modules, and returns when it takes a job.
+// Where hurry is closed, it leaves out those that it has not imported yet.
+func (c *conversation) awaitReady(ctx context.Context, modules []string, hurry <-chan struct{}) error {
 	stop := context.AfterFunc(ctx, func() { c.sandbox.Close() })
 	defer stop()
+	if modules == nil {
+		modules = []string{}
+	}
+	sent := c.write(func(w io.Writer) error { return frame.WriteJSON(w, frame.KindWarm, frame.Warm{Modules: modules}) })
+	err := c.readReady(hurry) // knows more about a sandbox that has ended
+	if err == nil {
+		err = sent
+	}
+	if ctx.Err() != nil {
+		return &Error{Code: CodeUnavailable, Message: "starting a sandbox took too long", Err: ctx.Err()}
+	}
+	if err == nil {
+		go c.ping()
+	}
+	return err
+}
+
+func (c *conversation) readReady(hurry <-chan struct{}) error {
+	ready := make(chan struct{})
+	defer close(ready)
+	if hurry != nil {
+		go func() {
+			select {
+			case <-hurry:
+				// An error shows on the reading side.
+				_ = c.write(func(w io.Writer) error { return frame.Write(w, frame.KindHurry, nil) })
+			case <-ready:
+			}
+		}()
+	}
 	kind, payload, err := frame.Read(c.sandbox, 0)
 	switch {
-	case ctx.Err() != nil:
-		return &Error{Code: CodeUnavailable, Message: "starting a sandbox took too long", Err: ctx.Err()}
 	case err != nil:
 		return err
 	case kind == frame.KindFailed:
@@ -57,19 +105,42 @@ func (c *conversation) awaitReady(ctx context.Context) error {
 	case kind != frame.KindReady:
 		return fmt.Errorf("frame %q instead of ready", rune(kind))
 	}
-	ready, err := frame.Decode[frame.Ready](kind, payload)
-	if err == nil && ready.Version != frame.Version {
-		err = fmt.Errorf("the sandbox speaks version %d, not %d", ready.Version, frame.Version)
+	r, err := frame.Decode[frame.Ready](kind, payload)
+	if err == nil && r.Version != frame.Version {
+		err = fmt.Errorf("the sandbox speaks version %d, not %d", r.Version, frame.Version)
 	}
 	return err
+}
+
+// wait notices the end of a sandbox that waits for a job: it says nothing before
+// that, so that the next frame is the run's first or its end. over is called in
+// either case. maxEvent is as for frame.Read.
+func (c *conversation) wait(maxEvent int64, over func()) {
+	c.ahead = make(chan received, 1)
+	go func() {
+		var r received
+		r.kind, r.payload, r.err = frame.Read(c.sandbox, maxEvent)
+		c.ahead <- r
+		over()
+	}()
+}
+
+// ended reports whether a sandbox that waited is none any more.
+func (c *conversation) ended() bool { return c.ahead != nil && len(c.ahead) > 0 }
+
+// read returns the next frame of a run.
+func (c *conversation) read(maxEvent int64) (frame.Kind, []byte, error) {
+	if c.ahead == nil {
+		return frame.Read(c.sandbox, maxEvent)
+	}
+	r := <-c.ahead
+	c.ahead = nil
+	return r.kind, r.payload, r.err
 }
 
 // run sends the job and takes what comes of it. It always yields an outcome
 // once the code may have started, unless the service itself is at fault.
 func (c *conversation) run(ctx context.Context, spec Spec, events Sink) (*Outcome, error) {
-	alive, over := context.WithCancel(context.Background())
-	defer over()
-	go c.ping(alive)
 	if err := c.send(ctx, spec); err != nil {
 		if ctx.Err() != nil {
 			return &Outcome{Status: StatusCancelled}, nil
@@ -79,12 +150,12 @@ func (c *conversation) run(ctx context.Context, spec Spec, events Sink) (*Outcom
 	return newReception(c, spec, events).receive(ctx)
 }
 
-func (c *conversation) ping(alive context.Context) {
+func (c *conversation) ping() {
 	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
 	for {
 		select {
-		case <-alive.Done():
+		case <-c.alive.Done():
 			return
 		case <-tick.C:
 			// Whoever else writes keeps the sandbox as well.

@@ -37,10 +37,13 @@ func Example() {
 	engine := runnertest.NewFake().Engine("example")
 	env := runner.Environment{Name: "jupyter", Image: "notebox/jupyter:dev"}
 
-	runs := runner.NewAdmission(
-		runner.NewSingleUse(engine, slog.Default()),
-		runner.AdmissionLimits{MaxRunning: 2},
-	)
+	pool := runner.NewPool(engine, runner.PoolOptions{
+		Limits: runner.DefaultLimits(),
+		Stocks: []runner.StockOptions{{Environment: env, Min: 1, Max: 1}}, // started before there is a run
+		Log:    slog.Default(),
+	})
+	defer pool.Close(context.Background())
+	runs := runner.NewAdmission(runner.NewSingleUse(pool), runner.AdmissionLimits{MaxRunning: 2})
 	outcome, err := runs.Run(context.Background(), runner.Spec{
 		ID:          "example",
 		Environment: env,

@@ -69,7 +69,7 @@ func (r *reception) receive(ctx context.Context) (*Outcome, error) {
 	for !r.done && err == nil {
 		var kind frame.Kind
 		var payload []byte
-		if kind, payload, err = frame.Read(r.c.sandbox, frame.JSONGrowth*r.spec.Limits.Output+frame.MaxControl); err == nil {
+		if kind, payload, err = r.c.read(frame.JSONGrowth*r.spec.Limits.Output + frame.MaxControl); err == nil {
 			if kind == frame.KindOutcome && r.out.Status == "" && ctx.Err() == nil {
 				extend(collectTimeout)
 				if ctx.Err() != nil {

@@ -43,7 +43,7 @@ func newHost(t *testing.T, p runnertest.Program) *runnertest.Fake {
 // run makes a run on the host.
 func run(ctx context.Context, t *testing.T, host *runnertest.Fake, spec runner.Spec, sink *runnertest.Recorder) ran {
 	begun := time.Now()
-	out, err := runner.NewSingleUse(host.Engine("test"), testLog(t)).Run(ctx, spec, sink)
+	out, err := runnertest.Once(ctx, host.Engine("test"), testLog(t), spec, sink)
 	sink.Seal()
 	r := ran{host: host, sink: sink, out: out, err: err, took: time.Since(begun)}
 	require.NotEqual(t, out == nil, err == nil, "an outcome or an error")

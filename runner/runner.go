@@ -31,12 +31,16 @@ type Spec struct {
 	Env         map[string]string // environment variables of the kernel
 	StopOnError bool              // leave the cells after one that raised unrun
 	Limits      Limits
+	WaitUntil   time.Time // when to give up waiting for a sandbox; zero is never
 }
 
 // Environment names what a sandbox is started from.
 type Environment struct {
 	Name  string // "jupyter"
 	Image string // a reference that the engine can start
+	// WarmUp are modules that a kernel has imported before there is a job, the
+	// most wanted first. Runs see them in sys.modules, and nowhere else.
+	WarmUp []string
 }
 
 // Input is a file for /mnt/data.

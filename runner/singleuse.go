@@ -17,28 +17,26 @@ const (
 	killTimeout = 15 * time.Second
 )
 
-// SingleUse is a Runner that starts a sandbox for each run.
+// SingleUse is a Runner that gives each run a sandbox of its own.
 type SingleUse struct {
-	engine Engine
-	log    *slog.Logger
+	pool *Pool
 }
 
-// NewSingleUse returns a Runner on the engine.
-func NewSingleUse(engine Engine, log *slog.Logger) *SingleUse {
-	return &SingleUse{engine: engine, log: log}
-}
+// NewSingleUse returns a Runner with the sandboxes of a pool.
+func NewSingleUse(p *Pool) *SingleUse { return &SingleUse{pool: p} }
 
-// Run implements Runner.
+// Run implements Runner. The sandbox's removal goes on after it has returned, in
+// the background: no process of the run is left then, and nobody has to wait.
 func (r *SingleUse) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, error) {
 	asked := time.Now()
-	c, err := r.ready(ctx, spec)
+	c, err := r.pool.take(ctx, spec.Environment, spec.Limits, spec.WaitUntil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return &Outcome{Status: StatusCancelled, Usage: Usage{Queue: time.Since(asked)}}, nil
 		}
 		return nil, err
 	}
-	defer r.kill(ctx, c.sandbox)
+	defer r.pool.done(c)
 	queue := time.Since(asked)
 	out, err := c.run(ctx, spec, events)
 	if err != nil {
@@ -46,30 +44,6 @@ func (r *SingleUse) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, 
 	}
 	out.Usage.Queue = queue
 	return out, nil
-}
-
-// ready starts a sandbox and waits until it takes a job.
-func (r *SingleUse) ready(ctx context.Context, spec Spec) (*conversation, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	sandbox, err := r.engine.Start(ctx, spec.Environment, spec.Limits)
-	if err != nil {
-		return nil, fmt.Errorf("start a sandbox: %w", err)
-	}
-	c := newConversation(sandbox, r.log)
-	if err := c.awaitReady(ctx); err != nil {
-		r.kill(ctx, sandbox)
-		return nil, fmt.Errorf("sandbox %s did not get ready: %w", sandbox.ID(), explainExit(err, r.log))
-	}
-	return c, nil
-}
-
-func (r *SingleUse) kill(ctx context.Context, s Sandbox) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
-	defer cancel()
-	if err := s.Kill(ctx); err != nil {
-		r.log.Error("a sandbox could not be ended", "sandbox", s.ID(), "error", err)
-	}
 }
 
 // explainExit puts what a sandbox wrote before it ended into the log.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/internal/frame"
 	"notebox/runner/runnertest"
 )
 
@@ -49,6 +50,7 @@ func TestSingleUseStart(t *testing.T) {
 // rawProgram sends these bytes and nothing else.
 func rawProgram(raw string) runnertest.Program {
 	return func(s runnertest.Stream) int {
+		_, _, _ = frame.Read(s, 0) // warm
 		_, _ = io.WriteString(s, raw)
 		<-s.Closed
 		return 1
@@ -196,7 +198,8 @@ func (i impatient) Read(p []byte) (int, error) {
 func TestSingleUseManyAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		host := newHost(t, nil)
-		single := runner.NewSingleUse(host.Engine("test"), testLog(t))
+		pool := runner.NewPool(host.Engine("test"), runner.PoolOptions{Log: testLog(t)})
+		single := runner.NewSingleUse(pool)
 		for range 50 {
 			go func() {
 				sink := runnertest.NewRecorder(t)
@@ -208,6 +211,7 @@ func TestSingleUseManyAtOnce(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
+		require.NoError(t, pool.Close(t.Context()))
 		require.Equal(t, 50, host.Started())
 		require.Empty(t, host.Sandboxes(""))
 	})

@@ -134,6 +134,15 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// mayCall reports whether a request could run code too.
+func (s *Server) mayCall(r *http.Request) bool {
+	if s.keys.Len() == 0 {
+		return true
+	}
+	_, ok := s.keys.owner(presentedKey(r.Header))
+	return ok
+}
+
 // presentedKey prefers Authorization; one of another scheme, which a proxy may
 // have left there, does not hide X-API-Key.
 func presentedKey(h http.Header) string {

@@ -80,11 +80,21 @@ func (s *Server) healthz(c echo.Context) error {
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ok"})
 }
 
+type readyReply struct {
+	Status string            `json:"status"`
+	Pool   *runner.PoolStats `json:"pool,omitempty"`
+}
+
 // readyz answers GET /readyz: code could be run now.
 func (s *Server) readyz(c echo.Context) error {
 	if p := s.ready.check(c.Request().Context()); p != nil {
 		// Its cause is logged once, not for every probe.
 		return &problem{status: p.status, text: p.text, retryAfter: p.retryAfter}
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ready"})
+	answer := readyReply{Status: "ready"}
+	if s.pool != nil && s.mayCall(c.Request()) {
+		stats := s.pool()
+		answer.Pool = &stats
+	}
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
 }

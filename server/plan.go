@@ -52,7 +52,7 @@ func (s *Server) makePlan(req *request) (*plan, error) {
 	}
 	p := &plan{environment: env, inputs: &req.inputs, linkImages: req.linkImages}
 	p.spec = runner.Spec{
-		Environment: runner.Environment{Name: env.Name, Image: env.Image},
+		Environment: runner.Environment{Name: env.Name, Image: env.Image, WarmUp: env.WarmUp},
 		StopOnError: req.StopOnError == nil || *req.StopOnError,
 		Limits:      s.limits,
 	}

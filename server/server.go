@@ -27,6 +27,9 @@ type Config struct {
 	// Ready reports why code could not be run now, or nil; called when /readyz
 	// is, at most once in readyFor. May be nil.
 	Ready func(context.Context) error
+	// Pool tells what sandboxes there are; /readyz shows it to those who may
+	// call. May be nil.
+	Pool func() runner.PoolStats
 
 	ListenAddr   string   // host:port that it is going to serve; for the browser rules
 	PublicURL    string   // what links start with; "": the request's own scheme and Host
@@ -72,6 +75,7 @@ type Server struct {
 	store        Store
 	environments []environments.Environment
 	ready        *readiness
+	pool         func() runner.PoolStats
 
 	listen    string
 	publicURL string // without a slash at its end; may be empty
@@ -148,6 +152,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.ready = &readiness{runner: cfg.Ready, store: s.store.Ready, log: s.log, now: s.now}
+	s.pool = cfg.Pool
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	return s, nil
 }

@@ -54,7 +54,7 @@ var rules = map[string]rule{
 	"connection-file": {pattern: regexp.MustCompile(`/tmp/tmp\w{8}\.json|/tmp/kernel-\w{8}/kernel\.json`), by: "/tmp/CONNECTION.json"},
 
 	// What %time measured.
-	"durations": {pattern: regexp.MustCompile(`\d+(\.\d+)? (ns|[µμu]s|ms|s)\b`), by: "TIME"},
+	"durations": {pattern: regexp.MustCompile(`\d+(\.\d+)?(e[+-]\d+)? (ns|[µμu]s|ms|s)\b`), by: "TIME"},
 
 	// statsmodels prints the date and the time of day into its tables.
 	"statsmodels-clock": {pattern: regexp.MustCompile(`[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4}|\d{2}:\d{2}:\d{2}`), by: "CLOCK"},

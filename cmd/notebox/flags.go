@@ -35,6 +35,9 @@ type settings struct {
 	maxTimeout        time.Duration
 	maxBody           int64
 	maxUpload         int64
+	poolSize          poolSize
+	poolMax           int
+	maxSandboxes      int
 	admission         runner.AdmissionLimits
 	drain             time.Duration
 }
@@ -75,6 +78,9 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.IntVar(&s.limits.Files, "max-files", s.limits.Files, "files returned from one run")
 	f.Var((*size)(&s.limits.FileSize), "max-files-size", "size of all files returned from one run")
 
+	f.Var(&s.poolSize, "pool-size", "sandboxes that wait for runs, warm: a number, or one for each language, python=4,r=1; 0 starts one for each run (default: one for each core that memory has room for)")
+	f.IntVar(&s.poolMax, "pool-max", 0, "how many may wait when runs come faster than that (default: twice the pool's size)")
+	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "sandboxes that exist at one time: starting, warm, running, being removed (default: --max-running and the pool)")
 	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
 	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place")
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")

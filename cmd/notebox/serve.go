@@ -64,6 +64,7 @@ type program struct {
 	state    *state
 	store    *storage.Store
 	engine   *docker.Engine
+	pool     *runner.Pool
 	listener net.Listener
 	api      *server.Server
 	http     *http.Server
@@ -107,6 +108,9 @@ func newProgram(ctx context.Context, s settings, log *slog.Logger) (p *program, 
 		return p, err
 	}
 	p.onClose(func() error { p.listener.Close(); return nil })
+	if err := p.openPool(ctx, all); err != nil {
+		return p, err
+	}
 	return p, p.newServer(keys, all)
 }
 
@@ -162,7 +166,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 		return nil, err
 	}
 	for _, e := range all {
-		if err := p.engine.Ready(ctx, runner.Environment{Name: e.Name, Image: e.Image}); err != nil {
+		if err := p.engine.Ready(ctx, runnerEnvironment(e)); err != nil {
 			return nil, err
 		}
 	}
@@ -176,13 +180,56 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	return all, nil
 }
 
+// openPool begins to fill the pool. What it has is removed before the engine closes.
+func (p *program) openPool(ctx context.Context, all []environments.Environment) error {
+	s := &p.settings
+	cores, memory, err := p.engine.Capacity(ctx)
+	if err != nil {
+		return err
+	}
+	if s.poolSize == nil {
+		s.poolSize = defaultPool(cores, memory)
+	}
+	sizes, err := s.poolSize.of(all)
+	if err != nil {
+		return err
+	}
+	o := runner.PoolOptions{Limits: s.limits, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, Log: p.log}
+	waiting := 0
+	for _, e := range all {
+		if n := sizes[e.Name]; n > 0 {
+			stock := runner.StockOptions{Environment: runnerEnvironment(e), Min: n, Max: 2 * n}
+			if s.poolMax > 0 {
+				stock.Max = max(n, s.poolMax)
+			}
+			o.Stocks = append(o.Stocks, stock)
+			waiting += stock.Max
+		}
+	}
+	if o.MaxSandboxes == 0 {
+		o.MaxSandboxes = s.admission.MaxRunning + waiting
+	}
+	p.pool = runner.NewPool(p.engine, o)
+	p.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		return p.pool.Close(ctx)
+	})
+	return nil
+}
+
+func runnerEnvironment(e environments.Environment) runner.Environment {
+	return runner.Environment{Name: e.Name, Image: e.Image, WarmUp: e.WarmUp}
+}
+
 func (p *program) newServer(keys server.Keys, all []environments.Environment) error {
-	first := runner.Environment{Name: all[0].Name, Image: all[0].Image}
+	first := runnerEnvironment(all[0])
 	var err error
 	p.api, err = server.New(server.Config{
-		Runner:       runner.NewAdmission(runner.NewSingleUse(p.engine, p.log), p.settings.admission),
+		Runner:       runner.NewAdmission(runner.NewSingleUse(p.pool), p.settings.admission),
 		Store:        p.store,
 		Environments: all,
+		Pool:         p.pool.Stats,
 		Ready:        func(ctx context.Context) error { return p.engine.Ready(ctx, first) },
 		ListenAddr:   p.listener.Addr().String(),
 		PublicURL:    p.settings.publicURL,

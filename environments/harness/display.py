@@ -13,8 +13,8 @@ import socket
 import subprocess
 
 from privileges import become_user
+from warm import DISPLAY
 
-NAME = ":99"
 _SOCKET = "/tmp/.X11-unix/X99"
 # bash, since dash knows descriptors of one digit only. The shell keeps its process id
 # when it becomes Xvfb, which checks LISTEN_PID.
@@ -46,7 +46,7 @@ class Display:
         # No process may be left for it, by the user's own doing: the client is refused.
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             subprocess.Popen(
-                ["/bin/bash", "-c", _START.format(fd=self.fileno(), name=NAME)],
+                ["/bin/bash", "-c", _START.format(fd=self.fileno(), name=DISPLAY)],
                 pass_fds=(self.fileno(),),
                 preexec_fn=become_user,
                 start_new_session=True,

@@ -19,7 +19,9 @@ MAX_PAYLOAD = 4 << 20  # bytes; the service sends nothing larger
 IDLE_SECONDS = 30.0  # without a byte: the service pings every 10 s, so it is gone
 
 # From the service.
-JOB, NOTEBOOK_IN, INPUT, INPUT_DATA, GO, PING, CANCEL = b"J", b"N", b"I", b"B", b"G", b"P", b"C"
+WARM, HURRY, JOB = b"W", b"H", b"J"
+NOTEBOOK_IN, INPUT, INPUT_DATA, GO = b"N", b"I", b"B", b"G"
+PING, CANCEL = b"P", b"C"
 # From the sandbox.
 READY, EVENT, OUTCOME, NOTEBOOK_OUT = b"R", b"E", b"O", b"n"
 FILE, FILE_DATA, FILE_END, SKIPPED, DONE, FAILED = b"F", b"D", b"Z", b"K", b"X", b"L"

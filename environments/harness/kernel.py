@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -18,14 +18,16 @@ from typing import Any
 import zmq.asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from jupyter_client.session import Session
 from jupyter_core.utils import ensure_event_loop
 
+import launch
 from privileges import become_user, kill_user, signal_group
 
 DATA = "/mnt/data"
-HOME = "/tmp/home"
 START_SECONDS = 60.0  # a cold kernel on a busy host; a healthy one needs one second
+RECONNECT_MS = 5  # between looks whether a kernel that starts takes connections yet
 EXIT_SECONDS = 1.0  # for atexit handlers and buffered files, when a run has ended
 
 
@@ -62,6 +64,14 @@ _PARTS = ("header", "parent_header", "metadata", "content")
 class Manager(AsyncKernelManager):
     """Starts the kernel through launch.py, as the user."""
 
+    def fork_kernel(self, env: dict[str, str], modules: list[str]) -> None:
+        """Start a kernel with what this process has imported, and these modules."""
+        self.write_connection_file()
+        pid = launch.fork(self.connection_file, env, DATA, modules)
+        self.provisioner = LocalProvisioner(parent=self)
+        self.provisioner.process = Forked(pid)  # type: ignore[assignment]
+        self.provisioner.pid = pid
+
     def write_connection_file(self, **kwargs: Any) -> None:
         super().write_connection_file(**kwargs)
         os.chmod(self.connection_file, 0o644)  # it was made for root alone
@@ -71,38 +81,67 @@ class Manager(AsyncKernelManager):
         return [sys.executable, launcher, self.connection_file]
 
 
+class Forked:
+    """A forked kernel, with what LocalProvisioner asks of a subprocess.Popen."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self.stdin = self.stdout = self.stderr = None
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while the process is alive."""
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # its status was taken by privileges.reap
+                self.returncode = 0
+            else:
+                if pid:
+                    self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+
 class Kernel:
     """One started kernel."""
 
     manager: Manager
     client: AsyncKernelClient
 
-    def __init__(self, name: str, env: dict[str, str]) -> None:
+    def __init__(self, name: str, env: dict[str, str], modules: list[str] | None = None) -> None:
         """Start a kernel and wait until it can take a cell.
 
-        Raises RuntimeError where it does not come up.
+        Where modules are given, it is forked, which must be the first time: this process
+        may have no threads yet. Else it starts anew, with env before anything else. Raises
+        RuntimeError where it does not come up.
         """
-        self._context = zmq.asyncio.Context()
+        fork = modules is not None
+        self._ended = threading.Event()
         self._folder = tempfile.mkdtemp(prefix="kernel-")
         os.chmod(self._folder, 0o711)  # the user may read the file whose name it is told
         self.manager = Manager(
             kernel_name=name,
-            context=self._context,
             session=TolerantSession(),
             connection_file=os.path.join(self._folder, "kernel.json"),
         )
-        run(self._start(env))
+        if modules is not None:
+            self.manager.fork_kernel(env, modules)
+        context = zmq.asyncio.Context()
+        context.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
+        self.manager.context = context
+        run(self._start(env, fork))
         self.pid: int = self.manager.provisioner.pid  # type: ignore[union-attr]
 
-    async def _start(self, env: dict[str, str]) -> None:
-        await self.manager.start_kernel(
-            cwd=DATA,
-            env=env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            # Before anything of env is looked at: an interpreter obeys much of it.
-            preexec_fn=become_user,
-        )
+    async def _start(self, env: dict[str, str], forked: bool) -> None:
+        if not forked:
+            await self.manager.start_kernel(
+                cwd=DATA,
+                env=env,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                # Before anything of env is looked at: an interpreter obeys much of it.
+                preexec_fn=become_user,
+            )
         self.client = self.manager.client()
         # No stdin channel: what asks for input gets an error at once. No heartbeat:
         # the process itself is watched.
@@ -121,7 +160,7 @@ class Kernel:
             with contextlib.suppress(Empty):
                 while (await self._message(self.client.shell_channel, 1.0))[0] != request:
                     pass
-                while await self._message(self.client.iopub_channel, 0.2) != (request, "idle"):
+                while await self._message(self.client.iopub_channel, 0.05) != (request, "idle"):
                     pass
                 return
 
@@ -141,21 +180,32 @@ class Kernel:
         def wait() -> None:
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            self._ended.set()
             ended()
 
         threading.Thread(target=wait, daemon=True).start()
 
-    def shut_down(self) -> None:
-        """Let the kernel end by itself, so that what it has buffered is written."""
+    @contextlib.contextmanager
+    def silenced(self) -> Iterator[None]:
+        """Have cells run without a trace in the kernel's history."""
+        execute = self.client.execute
 
-        async def ask() -> None:
-            self.client.shutdown()
-            for _ in range(int(EXIT_SECONDS / 0.005)):
-                if not await self.manager.is_alive():
-                    return
-                await asyncio.sleep(0.005)
+        def silent(code: str, **_: Any) -> str:
+            return str(execute(code, silent=True, store_history=False))
 
-        run(ask())
+        vars(self.client)["execute"] = silent
+        try:
+            yield
+        finally:
+            del vars(self.client)["execute"]
+
+    def ask_to_end(self) -> None:
+        """Have the kernel end by itself, so that what it has buffered is written."""
+        self.client.shutdown()
+
+    def await_end(self) -> None:
+        """Return when the process that watch watches has ended, or has had its time."""
+        self._ended.wait(EXIT_SECONDS)
 
     def close(self) -> None:
         """End every process of the user and the connection."""

@@ -1,78 +1,105 @@
-"""A notebook's kernel, run as the user: launch.py CONNECTION_FILE.
+"""How a notebook's kernel comes to be, as the user.
 
-It is ipykernel's own, changed in how it publishes output and in nothing else.
+fork makes it from a process that has imported what every kernel needs (warm.py). Run as a
+program, launch.py CONNECTION_FILE, it starts anew: for variables that an interpreter or a
+library reads but once.
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import importlib.util
-import json
 import os
 import shutil
 import sys
 
+from application import DEBUGGER_VARIABLES, IPKernelApp
+
+_HARNESS = os.path.dirname(os.path.abspath(__file__))
+_STREAM = 100  # the descriptor of the stream in a kernel that starts
+_MAX_FD = 1 << 16  # above the container's own limit
+_PR_SET_DUMPABLE = 4  # linux/prctl.h
+
+
+class InKernelError(BaseException):
+    """Unwinds the stack of the harness in a kernel that was forked from it.
+
+    Code of the user is as deep in the stack then as in any kernel, and recurses as deep.
+    """
+
 
 def main() -> None:
-    connection_file = sys.argv[1]
     del sys.path[0]  # the harness's modules are not there for the user
+    os.environ.update(DEBUGGER_VARIABLES)
     # Like a new user's: the image keeps caches there that take long to make.
     shutil.copytree("/etc/skel", os.environ["HOME"], dirs_exist_ok=True)
+    _set_arguments(sys.argv[1])
+    run()
+    IPKernelApp.ending.finish(IPKernelApp.instance())
 
+
+def run() -> None:
+    """Run the kernel, as deep in the stack as Jupyter does."""
+    IPKernelApp.launch_instance()
+
+
+def fork(connection_file: str, env: dict[str, str], folder: str, modules: list[str]) -> int:
+    """Start a kernel as a copy of this process, which has one thread; return its id.
+
+    In the kernel, raises InKernelError. What this process was given since its start is not
+    in it, as no request has come yet, nor is any descriptor but that of the stream. While
+    that has nothing to read, modules are imported, and then it is closed too.
+    """
+    from privileges import become_user
+
+    gc.freeze()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        become_user()
+        # As a program that is started anew has it; else its own /proc/self is closed to it.
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+        IPKernelApp.modules, IPKernelApp.stream = modules, os.dup2(0, _STREAM, inheritable=False)
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in range(3):
+            os.dup2(null, fd)
+        os.closerange(3, _STREAM)
+        os.closerange(_STREAM + 1, _MAX_FD)
+        os.environ.clear()
+        os.environ.update(env, JPY_PARENT_PID=str(os.getppid()))  # as jupyter_client does
+        os.environ.update(DEBUGGER_VARIABLES)
+        os.chdir(folder)
+        _forget_harness()
+        gc.enable()
+        _set_arguments(connection_file)
+    except BaseException:  # noqa: BLE001 - a fork must never return
+        os._exit(1)
+    raise InKernelError
+
+
+def _forget_harness() -> None:
+    """Leave no module that a file of the user's could have the name of."""
+    sys.path.remove(_HARNESS)
+    for name, module in list(sys.modules.items()):
+        origin = getattr(module, "__file__", None) or ""
+        ours = os.path.dirname(origin) == _HARNESS
+        # And the packages of nbconvert, of which only a part is there.
+        if (ours and name != "__main__") or name.partition(".")[0] == "nbconvert":
+            del sys.modules[name]
+
+
+def _set_arguments(connection_file: str) -> None:
     launcher = importlib.util.find_spec("ipykernel_launcher")
     assert launcher is not None
     assert launcher.origin is not None
     # As nbclient starts it, which keeps the history of cells out of the user's home.
     history = "--HistoryManager.hist_file=:memory:"
     sys.argv = [launcher.origin, "-f", connection_file, history]
-    run_kernel()
-
-
-def run_kernel() -> None:
-    """Run ipykernel with output that is neither dropped nor held back."""
-    import zmq
-    from ipykernel import iostream, kernelapp
-    from jupyter_client.jsonutil import json_default
-    from jupyter_client.session import json_packer
-
-    max_message = 1 << 20  # characters of one stream message: a cap can act in between
-
-    class OutStream(iostream.OutStream):
-        flush_interval = 0.02  # seconds, instead of 0.2: a reader sees lines as they come
-
-        def flush(self) -> None:
-            super().flush()
-            # What was flushed is with ZeroMQ's thread, which shall have its turn
-            # before a crash in the next line.
-            os.sched_yield()
-
-        def write(self, string: str) -> int | None:  # type: ignore[override]
-            if not isinstance(string, str) or len(string) <= max_message:
-                return super().write(string)
-            for start in range(0, len(string), max_message):
-                super().write(string[start : start + max_message])
-                self.flush()
-            return len(string)
-
-    OutStream.__module__, OutStream.__qualname__ = iostream.__name__, "OutStream"
-    setattr(iostream, "OutStream", OutStream)  # noqa: B010 - the name that the kernel looks up
-
-    def pack(message: object) -> bytes:
-        # Lone surrogates, which UTF-8 has no place for, travel as escapes: otherwise the
-        # whole message is lost.
-        try:
-            return json_packer(message)
-        except UnicodeEncodeError:
-            return json.dumps(message, default=json_default, allow_nan=False).encode()
-
-    # The name is what configuration is stored under.
-    class IPKernelApp(kernelapp.IPKernelApp):
-        def init_iopub(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
-            # A publisher drops what its reader has not taken yet, unless told to wait.
-            context.setsockopt(zmq.XPUB_NODROP, 1)
-            super().init_iopub(context)
-            self.session.pack = pack
-
-    IPKernelApp.launch_instance()
 
 
 if __name__ == "__main__":

@@ -166,19 +166,28 @@ func (e *Engine) create(ctx context.Context, name string, c *container.Config, h
 
 // CanGive says why the daemon would refuse sandboxes with these limits, or nil.
 func (e *Engine) CanGive(ctx context.Context, l runner.Limits) error {
+	cores, memory, err := e.Capacity(ctx)
+	if err != nil {
+		return err
+	}
+	if l.CPUs > float64(cores) || l.CPUs < minCPUs {
+		return fmt.Errorf("sandboxes of %g cores: the Docker daemon has %d, and gives from %g", l.CPUs, cores, minCPUs)
+	}
+	if l.Memory > memory {
+		return fmt.Errorf("sandboxes of %d bytes of memory: the Docker daemon's host has %d", l.Memory, memory)
+	}
+	return nil
+}
+
+// Capacity returns the cores and the bytes of memory of the daemon's host.
+func (e *Engine) Capacity(ctx context.Context) (cores int, memory int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	info, err := e.api.Info(ctx)
 	if err != nil {
-		return e.explain(err)
+		return 0, 0, e.explain(err)
 	}
-	if l.CPUs > float64(info.NCPU) || l.CPUs < minCPUs {
-		return fmt.Errorf("sandboxes of %g cores: the Docker daemon has %d, and gives from %g", l.CPUs, info.NCPU, minCPUs)
-	}
-	if l.Memory > info.MemTotal {
-		return fmt.Errorf("sandboxes of %d bytes of memory: the Docker daemon's host has %d", l.Memory, info.MemTotal)
-	}
-	return nil
+	return info.NCPU, info.MemTotal, nil
 }
 
 // Ready implements runner.Engine.

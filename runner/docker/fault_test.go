@@ -85,7 +85,7 @@ func TestDaemonGoesAway(t *testing.T) {
 	sink.OnOutput = func(runner.Event) { daemon.breakConnections() }
 	limits := smallLimits()
 	limits.Timeout = time.Minute
-	out, err := runner.NewSingleUse(newEngineAt(t, service, daemon.host), testLog(t)).Run(t.Context(), runner.Spec{
+	out, err := runnertest.Once(t.Context(), newEngineAt(t, service, daemon.host), testLog(t), runner.Spec{
 		ID: "gone", Environment: environment(t), Notebook: runnertest.Notebook(runnertest.CellSleep), Limits: limits,
 	}, sink)
 	require.Nil(t, out)

@@ -22,7 +22,8 @@ func TestNothingGrows(t *testing.T) {
 	before := held(t)
 	e, err := New(Options{ServiceID: "test-grows-" + strings.ToLower(rand.Text()), Log: testLog(t)})
 	require.NoError(t, err)
-	single := runner.NewSingleUse(e, testLog(t))
+	pool := runner.NewPool(e, runner.PoolOptions{Log: testLog(t)})
+	single := runner.NewSingleUse(pool)
 	for _, cell := range []string{runnertest.CellHello, runnertest.CellKill, runnertest.CellSleep} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		sink := runnertest.NewRecorder(t)
@@ -38,6 +39,7 @@ func TestNothingGrows(t *testing.T) {
 		Notebook: runnertest.Notebook(), Limits: smallLimits(),
 	}, runnertest.NewRecorder(t))
 	require.Error(t, err)
+	require.NoError(t, pool.Close(t.Context()))
 	require.NoError(t, e.Close(t.Context()))
 	now := held(t)
 	for end := time.Now().Add(10 * time.Second); now.more(before) && time.Now().Before(end); now = held(t) {

@@ -100,9 +100,9 @@ func runScript(t *testing.T, name string) map[string]any {
 	require.NoError(t, err)
 	limits := runner.DefaultLimits()
 	limits.Timeout = 60 * time.Second
-	r := runner.NewSingleUse(newEngine(t, "test-posture-"+strings.ToLower(rand.Text())), testLog(t))
+	engine := newEngine(t, "test-posture-"+strings.ToLower(rand.Text()))
 	recorder := runnertest.NewRecorder(t)
-	out, err := r.Run(t.Context(), runner.Spec{
+	out, err := runnertest.Once(t.Context(), engine, testLog(t), runner.Spec{
 		ID: "posture", Environment: environment(t), Notebook: document, StopOnError: true, Limits: limits,
 	}, recorder)
 	require.NoError(t, err)

@@ -50,7 +50,7 @@ while time.process_time() < end:
 	sink := runnertest.NewRecorder(t)
 	l := smallLimits()
 	l.Timeout = time.Minute
-	out, err := runner.NewSingleUse(newEngine(t, "test-usage-"+strings.ToLower(rand.Text())), testLog(t)).Run(t.Context(), runner.Spec{
+	out, err := runnertest.Once(t.Context(), newEngine(t, "test-usage-"+strings.ToLower(rand.Text())), testLog(t), runner.Spec{
 		ID: "usage", Environment: environment(t), Notebook: runnertest.Notebook(code), Limits: l,
 	}, sink)
 	require.NoError(t, err)

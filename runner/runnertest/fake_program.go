@@ -64,6 +64,9 @@ type fakeJob struct {
 }
 
 func (f *Fake) takeJob(stream Stream) (j fakeJob, err error) {
+	if kind, _, err := frame.Read(stream, 0); err != nil || kind != frame.KindWarm {
+		return j, fmt.Errorf("frame %q instead of warm: %w", rune(kind), err)
+	}
 	if err := frame.WriteJSON(stream, frame.KindReady, frame.Ready{Version: frame.Version}); err != nil {
 		return j, err
 	}
@@ -90,7 +93,7 @@ func (f *Fake) takeJob(stream Stream) (j fakeJob, err error) {
 			j.placed[path] = j.files[path]
 		case frame.KindGo:
 			return j, j.parse(notebook)
-		case frame.KindPing:
+		case frame.KindPing, frame.KindHurry:
 		default:
 			err = fmt.Errorf("frame %q before go", rune(kind))
 		}

@@ -22,6 +22,7 @@ func ExitsAtOnce(code int) Program {
 
 // OtherVersion is a program that is ready for a protocol of another version.
 func OtherVersion(stream Stream) int {
+	_, _, _ = frame.Read(stream, 0)
 	_ = frame.WriteJSON(stream, frame.KindReady, frame.Ready{Version: frame.Version + 1})
 	return drain(stream)
 }
@@ -166,8 +167,9 @@ func readJob(stream Stream) bool {
 	}
 }
 
-func ready(to io.Writer) {
-	_ = frame.WriteJSON(to, frame.KindReady, frame.Ready{Version: frame.Version})
+func ready(stream io.ReadWriter) {
+	_, _, _ = frame.Read(stream, 0) // warm
+	_ = frame.WriteJSON(stream, frame.KindReady, frame.Ready{Version: frame.Version})
 }
 
 // drain reads to the end of the stream.

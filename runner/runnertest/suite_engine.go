@@ -162,6 +162,7 @@ func (h Harness) start(t *testing.T, e runner.Engine) wire {
 }
 
 func (w wire) ready(t *testing.T) {
+	require.NoError(t, frame.WriteJSON(w, frame.KindWarm, frame.Warm{Modules: []string{}}))
 	kind, payload, err := frame.Read(w, 0)
 	require.NoError(t, err)
 	require.Equal(t, frame.KindReady, kind)

@@ -72,7 +72,7 @@ func (c runCase) run(t *testing.T, h Harness, e runner.Engine) *ran {
 			cancel()
 		}
 	}
-	out, err := runner.NewSingleUse(e, testLog(t)).Run(ctx, c.spec(h.Environment, limits), sink)
+	out, err := Once(ctx, e, testLog(t), c.spec(h.Environment, limits), sink)
 	ended := time.Now()
 	sink.Seal()
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func testApart(t *testing.T, h Harness) {
 	limits := h.Limits
 	limits.Timeout = patience
 	go func() {
-		out, err := runner.NewSingleUse(engine, testLog(t)).Run(ctx, runCase{cells: []string{CellHide}}.spec(h.Environment, limits), sink)
+		out, err := Once(ctx, engine, testLog(t), runCase{cells: []string{CellHide}}.spec(h.Environment, limits), sink)
 		if err != nil {
 			t.Error(err)
 		}

@@ -7,7 +7,7 @@ before any module can have imported them.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import sys
 import tempfile
@@ -21,8 +21,6 @@ import pytest
 from wire import Recorder
 
 import privileges
-
-HARNESS = Path(__file__).parent.parent
 
 # Nothing is written beside the tests.
 _home = Path(tempfile.gettempdir(), f"notebox-hypothesis-{os.getuid()}")
@@ -44,20 +42,8 @@ try:
 except SyntaxError:
     # This Python is older than the image's. What is tested here needs no kernel.
     _kernel = ModuleType("kernel")
-    vars(_kernel).update(DATA="/mnt/data", HOME="/tmp/home", Kernel=object)
+    vars(_kernel).update(DATA="/mnt/data", Kernel=object)
     sys.modules["kernel"] = _kernel
-
-
-@pytest.fixture(scope="session")
-def harness() -> ModuleType:
-    """Return the harness's __main__, which has to be loaded under another name."""
-    spec = importlib.util.spec_from_file_location("harness_main", HARNESS / "__main__.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import time
 from dataclasses import fields
 from pathlib import Path
 from re import findall, search
-from types import ModuleType
 
 import pytest
 from hypothesis import example, given
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from wire import Recorder, frame, stream
 
 import frames
+import serve
 
 GO_SIDE = Path(__file__).parents[3] / "runner" / "internal" / "frame" / "frame.go"
 
@@ -183,7 +183,7 @@ def test_service_that_is_gone_when_written_to() -> None:
     os.close(writing)
 
 
-def test_both_sides_speak_one_protocol(harness: ModuleType) -> None:
+def test_both_sides_speak_one_protocol() -> None:
     go = GO_SIDE.read_text()
 
     def number(name: str) -> int:
@@ -201,4 +201,4 @@ def test_both_sides_speak_one_protocol(harness: ModuleType) -> None:
     assert number("headerSize") == frames.HEADER.size
     assert number("ChunkSize") == frames.CHUNK <= number("MaxControl") <= frames.MAX_PAYLOAD
     job = go[go.index("type Job struct") : go.index("type (")]
-    assert findall(r'`json:"(\w+)"`', job) == [f.name for f in fields(harness.Job)]
+    assert findall(r'`json:"(\w+)"`', job) == [f.name for f in fields(serve.Job)]

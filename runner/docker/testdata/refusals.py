@@ -3,7 +3,8 @@ import ctypes, errno, json, mmap, os, resource, signal, socket, struct, time
 
 harness, = (
     int(p) for p in os.listdir("/proc")
-    if p.isdigit() and open(f"/proc/{p}/cmdline").read().split("\0")[1:3] == ["-I", "/opt/notebox"]
+    if p.isdigit() and open(f"/proc/{p}/cmdline").read().split("\0")[1:2] == ["/opt/notebox"]
+    and "\nUid:\t0\t" in open(f"/proc/{p}/status").read()
 )
 libc = ctypes.CDLL(None, use_errno=True)
 tries = {}

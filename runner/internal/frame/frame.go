@@ -4,6 +4,7 @@
 // A frame is a version byte, a kind byte, a big-endian uint32 length and that
 // many bytes of payload. A run is, seen from the service:
 //
+//	→ warm
 //	← ready
 //	→ job, notebook…, (input, data…)…, go
 //	← event…
@@ -11,7 +12,7 @@
 //	← (file, data…, end | skipped)…
 //	← done
 //
-// Pings go out all the while; a cancel may go out between go and outcome. A
+// A hurry may go out between warm and ready. Pings go out all the while; a cancel may go out between go and outcome. A
 // failed may come in instead of any of the harness's frames.
 package frame
 
@@ -30,6 +31,8 @@ type Kind byte
 
 // To the sandbox.
 const (
+	KindWarm       Kind = 'W' // Warm: the first frame of all
+	KindHurry      Kind = 'H' // a run waits: import nothing more
 	KindJob        Kind = 'J' // Job
 	KindNotebookIn Kind = 'N' // a part of the notebook
 	KindInput      Kind = 'I' // Input: the data frames after it are its content
@@ -79,6 +82,10 @@ type Job struct {
 }
 
 type (
+	// Warm says what to import before a job is there. The JSON name is the harness's.
+	Warm struct {
+		Modules []string `json:"modules"`
+	}
 	// Input announces a file for /mnt/data.
 	Input struct {
 		Path string `json:"path"`

@@ -22,9 +22,9 @@ warnings.simplefilter("error")
 warnings.warn("now an error", RuntimeWarning)
 
 # %%
-warnings.resetwarnings()
-import numpy as np
+import numpy as np  # adds filters of its own; in a warm kernel it has already
 
+warnings.resetwarnings()
 np.array([1.0]) / 0
 
 # %%

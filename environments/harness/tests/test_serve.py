@@ -1,16 +1,17 @@
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from nbformat.v4 import new_notebook
-from wire import frame, stream
+from wire import Recorder, frame, stream
 
 import cgroup
 import frames
+import serve
+import warm
 
 JOB = {
     "notebook_bytes": 10,
@@ -66,37 +67,36 @@ ENDS = [
 
 
 @pytest.mark.parametrize("end", ENDS, ids=lambda end: end.desc)
-def test_status(end: End, harness: ModuleType) -> None:
-    assert harness.status(end.reason, end.died, end.oom, end.errors) == end.status
+def test_status(end: End) -> None:
+    assert serve.status(end.reason, end.died, end.oom, end.errors) == end.status
 
 
-def test_environment_is_not_the_harness_s_own(
-    harness: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_is_not_the_harness_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/opt/venv/bin:/usr/bin")
     monkeypatch.setenv("NOTEBOX_SECRET", "planted")
-    env = harness.environment({})
+    env = warm.environment({})
     assert "planted" not in env.values()
     assert env["PATH"] == "/opt/venv/bin:/usr/bin"
     assert env["HOME"].startswith("/tmp/")
     assert env["USER"] == env["LOGNAME"] == "sandbox"
 
 
-def test_environment_of_the_request(harness: ModuleType) -> None:
-    base, env = harness.environment({}), harness.environment({"A": "b c\nü", "LANG": "de_DE"})
+def test_environment_of_the_request() -> None:
+    base, env = warm.environment({}), warm.environment({"A": "b c\nü", "LANG": "de_DE"})
     assert env == base | {"A": "b c\nü", "LANG": "de_DE"}
-    assert harness.environment({}) == base, "one request's is not the next one's"
+    assert warm.environment({}) == base, "one request's is not the next one's"
 
 
-def test_job_after_pings(harness: ModuleType) -> None:
-    with stream(frame(frames.PING) * 3 + frame(frames.JOB, JOB)) as (reader, _):
-        assert harness.await_job(reader) == harness.Job(**JOB)
+def test_job_after_pings() -> None:
+    sent = frame(frames.PING) * 3 + frame(frames.HURRY) + frame(frames.JOB, JOB)
+    with stream(sent) as (reader, _):
+        assert json.loads(serve.await_frame(reader, frames.JOB)) == JOB
 
 
 @pytest.mark.parametrize("kind", [frames.GO, frames.NOTEBOOK_IN, frames.CANCEL, b"?"])
-def test_anything_else_before_a_job(kind: bytes, harness: ModuleType) -> None:
+def test_anything_else_before_a_job(kind: bytes) -> None:
     with stream(frame(kind)) as (reader, _), pytest.raises(frames.ProtocolError):
-        harness.await_job(reader)
+        serve.await_frame(reader, frames.JOB)
 
 
 @pytest.mark.parametrize(
@@ -108,27 +108,26 @@ def test_anything_else_before_a_job(kind: bytes, harness: ModuleType) -> None:
         ("not ASCII", ["ü😀\0\r\n"]),
     ],
 )
-def test_notebook(desc: str, parts: list[str], harness: ModuleType) -> None:
+def test_notebook(desc: str, parts: list[str]) -> None:
     sent = b"".join(frame(frames.PING) + frame(frames.NOTEBOOK_IN, part.encode()) for part in parts)
     whole = "".join(parts)
     with stream(sent + frame(frames.GO)) as (reader, _):
-        assert harness.await_notebook(reader, len(whole.encode())) == whole
+        assert serve.await_notebook(reader, len(whole.encode())) == whole
         assert reader.read() == (frames.GO, b"")
 
 
-def test_character_in_two_parts(harness: ModuleType) -> None:
+def test_character_in_two_parts() -> None:
     sent = frame(frames.NOTEBOOK_IN, b"\xc3") + frame(frames.NOTEBOOK_IN, b"\xbc")
     with stream(sent) as (reader, _):
-        assert harness.await_notebook(reader, 2) == "ü"
+        assert serve.await_notebook(reader, 2) == "ü"
 
 
-def test_anything_else_before_the_notebook_s_end(harness: ModuleType) -> None:
+def test_anything_else_before_the_notebook_s_end() -> None:
     sent = frame(frames.NOTEBOOK_IN, b"{") + frame(frames.GO)
     with stream(sent) as (reader, _), pytest.raises(frames.ProtocolError, match="b'G'"):
-        harness.await_notebook(reader, 2)
+        serve.await_notebook(reader, 2)
 
 
-@pytest.mark.usefixtures("harness")
 @pytest.mark.parametrize(
     ("desc", "text", "written"),
     [
@@ -141,12 +140,13 @@ def test_lone_surrogates_are_replaced(desc: str, text: str, written: str) -> Non
     assert text.encode("utf-8", "ufffd").decode() == written
 
 
-class Run:
+class Part:
     """Stands for the executor, the watchdog and the kernel, and notes what is done."""
 
-    def __init__(self, reason: str = "", died: bool = False) -> None:
+    def __init__(self, reason: str = "", died: bool = False, quiet: bool = False) -> None:
         self.reason, self.kernel_ended, self.errors = reason, died, ["ValueError"]
-        self.broken = False
+        self.broken, self.quiet = False, quiet
+        self.dropped = [{"path": "cell 0", "reason": "too large"}]
         self.done: list[str] = []
 
     def execute_notebook(self, nb: object, watchdog: object) -> None:
@@ -156,52 +156,75 @@ class Run:
         return lambda *_: self.done.append(name) or True
 
 
-USAGE = [cgroup.Usage(1000, 50, 2), cgroup.Usage(4000, 70, 2)]
-UP_TO_THE_END = ["start", "execute", "finish"]
-
-
 @pytest.mark.parametrize(
-    ("desc", "run", "end", "status"),
+    ("run", "status"),
     [
-        ("by itself", Run(), ["shut_down", "kill_user"], "error"),
-        ("interrupted", Run("timeout"), ["shut_down", "kill_user"], "timeout"),
-        ("killed by itself", Run(died=True), ["kill_user"], "killed"),
-        ("killed", Run("timeout", died=True), ["kill_user"], "timeout"),
-        ("cancelled", Run("cancelled"), ["kill_user"], "cancelled"),
-        ("flooding", Run("output_limit"), ["kill_user"], "output_limit"),
+        (Part(), "error"),
+        (Part("timeout"), "timeout"),
+        (Part(died=True), "killed"),
+        (Part("timeout", died=True), "timeout"),
+        (Part("cancelled"), "cancelled"),
+        (Part("output_limit"), "output_limit"),
     ],
 )
-def test_end_of_a_run(  # the kernel may write what it has buffered, but only where it can
-    *,
-    desc: str,
-    run: Run,
-    end: list[str],
-    status: str,
-    harness: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    usage = iter(USAGE)
+def test_outcome(run: Part, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = iter([cgroup.Usage(1000, 50, 2), cgroup.Usage(4000, 70, 2)])
     monkeypatch.setattr(cgroup, "read", lambda: next(usage))
-    monkeypatch.setattr(harness, "kill_user", run.kill_user)
-    outcome = harness.run_cells(new_notebook(), run, run, run)
-    assert run.done == UP_TO_THE_END + end
+    outcome = serve.run_cells(new_notebook(), run, run)
+    assert run.done == ["start", "execute", "finish"]
     assert 0 <= outcome.pop("wall_ns") < 10**9
     assert outcome == {"status": status, "cpu_ns": 3000, "peak_memory": 70}
 
 
-def test_process_that_was_killed_for_memory(
-    harness: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_process_that_was_killed_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = iter([cgroup.Usage(0, 0, 2), cgroup.Usage(0, 0, 3)])
     monkeypatch.setattr(cgroup, "read", lambda: next(usage))
-    monkeypatch.setattr(harness, "kill_user", lambda _: True)
-    assert harness.run_cells(new_notebook(), Run(), Run(), Run())["status"] == "out_of_memory"
+    assert serve.run_cells(new_notebook(), Part(), Part())["status"] == "out_of_memory"
 
 
-def test_process_that_does_not_go_away(
-    harness: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+ASKED = ["ask_to_end", "await_end", "kill_user"]
+KILLED = ["kill_user", "kill_user"]
+
+
+@pytest.mark.parametrize(
+    ("desc", "run", "done"),
+    [
+        ("something is left to do", Part(), ASKED),
+        ("nothing is", Part(quiet=True), KILLED),
+        ("interrupted", Part("timeout"), ASKED),
+        (
+            "interrupted, where the last cell to end left nothing",
+            Part("timeout", quiet=True),
+            ASKED,
+        ),
+        ("killed by itself", Part(died=True), KILLED),
+        ("killed", Part("timeout", died=True), KILLED),
+        ("cancelled", Part("cancelled"), KILLED),
+        ("flooding", Part("output_limit"), KILLED),
+    ],
+)
+def test_end_of_a_run(  # the kernel may write what it has buffered, but only where it can
+    desc: str, run: Part, done: list[str], sent: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cgroup, "ROOT", tmp_path)
-    monkeypatch.setattr(harness, "kill_user", lambda _: False)
+    monkeypatch.setattr(serve, "kill_user", run.kill_user)
+    serve.finish(sent, new_notebook(), serve.Run(run, run, run), {"status": "ok"})
+    assert run.done == done
+    assert [kind for kind, _ in sent.frames] == [
+        frames.OUTCOME,
+        frames.NOTEBOOK_OUT,
+        frames.SKIPPED,
+    ]
+
+
+def test_process_that_does_not_go_away(sent: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "kill_user", lambda _: False)
     with pytest.raises(RuntimeError, match="could not be killed"):
-        harness.run_cells(new_notebook(), Run(), Run(), Run())
+        serve.finish(sent, new_notebook(), serve.Run(Part(), Part(), Part()), {"status": "ok"})
+
+
+def test_names_of_modules_imported_beforehand() -> None:
+    early = ["numpy", "pandas"]
+    for path in ("pandas.py", "numpy/__init__.py", "pandas.cpython-313-x86_64-linux-gnu.so"):
+        assert serve.shadow(["a.csv", path], early)
+    assert not serve.shadow([], early)
+    assert not serve.shadow(["pandas_data.csv", "sub/pandas.py", "json.py"], early)

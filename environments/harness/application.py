@@ -1,0 +1,140 @@
+"""ipykernel's application, changed in how it publishes output, in what it imports before
+there is a cell, and in how it ends."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import linecache
+import os
+import select
+import sys
+import traceback
+from typing import Any, ClassVar
+
+import zmq
+from jupyter_client.jsonutil import json_default
+from jupyter_client.session import json_packer
+from traitlets import Type
+
+from ending import Ending
+
+sys.modules["debugpy"] = None  # type: ignore[assignment] # so that its import fails
+from ipykernel import debugger, iostream, ipkernel, kernelapp  # noqa: E402
+
+# Nobody could attach to a debugger here, and importing one takes longer than all the rest
+# of a kernel's start. What a user would notice of one that nobody is attached to is kept.
+assert not debugger._is_debugpy_available
+del sys.modules["debugpy"]
+DEBUGGER_VARIABLES = {"PYDEVD_USE_FRAME_EVAL": "NO"}
+
+MAX_MESSAGE = 1 << 20  # characters of one stream message: a cap can act in between
+
+
+def breakpoint_without_debugger(*_: Any, **__: Any) -> None:
+    """Go on, as debugpy does where nobody is attached."""
+
+
+class OutStream(iostream.OutStream):
+    """Standard output and error, neither held back nor in messages of any size."""
+
+    flush_interval = 0.02  # seconds, instead of 0.2: a reader sees lines as they come
+
+    def flush(self) -> None:
+        super().flush()
+        # What was flushed is with ZeroMQ's thread, which shall have its turn
+        # before a crash in the next line.
+        os.sched_yield()
+
+    def write(self, string: str) -> int | None:  # type: ignore[override]
+        if not isinstance(string, str) or len(string) <= MAX_MESSAGE:
+            return super().write(string)
+        for start in range(0, len(string), MAX_MESSAGE):
+            super().write(string[start : start + MAX_MESSAGE])
+            self.flush()
+        return len(string)
+
+
+class IPythonKernel(ipkernel.IPythonKernel):
+    """Tells the harness, with each reply, whether its end would have something to do."""
+
+    # Not by do_execute, which would be one more frame below the user's code.
+    def finish_metadata(self, parent: Any, metadata: Any, reply_content: Any) -> Any:
+        metadata = super().finish_metadata(parent, metadata, reply_content)
+        if parent["header"]["msg_type"] == "execute_request":
+            if parent["content"].get("silent"):  # the harness's own, before any other
+                self._forget_cell()
+                IPKernelApp.ending.begin()
+                reply_content["early"] = IPKernelApp.early
+            reply_content["quiet"] = IPKernelApp.ending.is_quiet()
+        return metadata
+
+    def _forget_cell(self) -> None:
+        shell: Any = self.shell
+        shell.last_execution_result = None
+        for name in shell.compile._filename_map:
+            linecache.cache.pop(name, None)
+        shell.compile._filename_map.clear()
+
+
+class IPKernelApp(kernelapp.IPKernelApp):
+    """The application of one kernel in this process."""
+
+    kernel_class = Type(IPythonKernel, klass="ipykernel.kernelbase.Kernel")
+
+    of_every_kernel: ClassVar[set[str]] = set()  # modules that are no news to a user
+    modules: ClassVar[list[str]] = []  # to import beforehand
+    stream: ClassVar[int] = -1  # descriptor; once it is readable, nothing more is imported
+    early: ClassVar[list[str]] = []  # top-level names of what was imported beforehand
+    ending = Ending()
+
+    def init_iopub(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
+        # A publisher drops what its reader has not taken yet, unless told to wait.
+        context.setsockopt(zmq.XPUB_NODROP, 1)
+        super().init_iopub(context)
+        self.session.pack = pack
+
+    def initialize(self, argv: Any = None) -> None:
+        """Start the kernel, and import what most code is going to.
+
+        As code of a cell would: libraries look around for a shell, and for variables.
+        """
+        super().initialize(argv)
+        sys.breakpointhook = breakpoint_without_debugger
+        if self.stream >= 0:
+            gc.disable()
+            self._import()
+            gc.enable()
+            os.close(self.stream)
+
+    def _import(self) -> None:
+        poll = select.poll()
+        poll.register(self.stream, select.POLLIN)
+        for name in self.modules:
+            if poll.poll(0):
+                break
+            try:
+                importlib.import_module(name)
+            except Exception:  # noqa: BLE001 - whatever a library does when it is imported
+                traceback.print_exc()
+        new = set(sys.modules) - self.of_every_kernel
+        type(self).early = sorted({name.partition(".")[0] for name in new})
+
+
+def pack(message: object) -> bytes:
+    """Encode a message; lone surrogates, which UTF-8 has no place for, travel as escapes.
+
+    Otherwise the whole message would be lost.
+    """
+    try:
+        return json_packer(message)
+    except UnicodeEncodeError:
+        return json.dumps(message, default=json_default, allow_nan=False).encode()
+
+
+setattr(iostream, "OutStream", OutStream)  # noqa: B010 - the name that the kernel looks up
+for _kind in (OutStream, IPythonKernel, IPKernelApp):
+    # What a user sees of them, and what configuration is stored under.
+    _parent = _kind.__bases__[0]
+    _kind.__module__, _kind.__qualname__ = _parent.__module__, _parent.__qualname__

@@ -1,0 +1,232 @@
+"""Serves one job, from the start of the sandbox to its end.
+
+ 1. The service says what to import beforehand; a kernel is forked, as the user.
+ 2. The harness says ready, and waits.
+ 3. A job comes: the notebook, input files, limits, and then go.
+ 4. nbconvert runs the cells; each output is passed on as it happens.
+ 5. The kernel may end by itself; then every process of the user is killed.
+ 6. The outcome goes back, the executed notebook, and the files that are new.
+
+Its own failures are a FAILED frame and exit code 1.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import nbformat
+
+import cgroup
+import files
+import frames
+import warm
+from display import Display
+from execute import Executor, practise
+from kernel import Kernel
+from privileges import kill_user, run_as_user
+from watchdog import Watchdog
+
+NAME = "python3"  # of the kernelspec
+PLACE_SECONDS = 120.0  # for input files to arrive: 512 MiB from a slow service
+COLLECT_SECONDS = 60.0  # for new files to leave
+KILL_SECONDS = 5.0
+
+
+class BadEnvironmentError(Exception):
+    """A kernel that has started does not start with the variables of the job."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the service asks for. The JSON names are those of the Go side."""
+
+    notebook_bytes: int
+    inputs: list[str]
+    env: dict[str, str]
+    stop_on_error: bool
+    timeout_seconds: float
+    max_output: int
+    max_files: int
+    max_file_bytes: int
+
+
+def main() -> None:
+    # Only frames may go out through the stream: prints of libraries go to stderr.
+    writer = frames.Writer(os.dup(1))
+    os.dup2(2, 1)
+    reader = frames.Reader(0)
+    try:
+        serve(reader, writer)
+    except frames.StreamClosed:
+        kill_user(KILL_SECONDS)
+    except Exception as e:
+        kill_user(KILL_SECONDS)
+        env = isinstance(e, BadEnvironmentError)
+        writer.write_json(frames.FAILED, {"message": f"{type(e).__name__}: {e}", "env": env})
+        raise
+
+
+def serve(reader: frames.Reader, writer: frames.Writer) -> None:
+    modules = json.loads(await_frame(reader, frames.WARM))["modules"]
+    kernel = Kernel(NAME, warm.environment({}), modules)
+    warm.after_fork()
+    early = practise(kernel)
+    display = Display()
+    writer.write_json(frames.READY, {"version": frames.VERSION})
+    job = Job(**json.loads(await_frame(reader, frames.JOB)))
+    nb = nbformat.reads(await_notebook(reader, job.notebook_bytes), as_version=4)
+    if job.env or shadow(job.inputs, early):
+        # Some variables are read when an interpreter starts, or a library is loaded; and
+        # a file named like a library is to be imported instead of it.
+        kernel.close()
+        try:
+            kernel = Kernel(NAME, warm.environment(job.env))
+        except RuntimeError as e:
+            raise BadEnvironmentError(str(e)) from e
+    place(reader, job)
+    untouched = files.marks(job.inputs)
+
+    executor = Executor(kernel, writer, job.stop_on_error, job.max_output)
+    watchdog = Watchdog(reader, kernel, display, job.timeout_seconds, executor.abort)
+    outcome = run_cells(nb, executor, watchdog)
+    finish(writer, nb, Run(kernel, executor, watchdog), outcome)
+    writer.write_json(frames.DONE, {"collected": collect(writer, untouched, job)})
+    wait_for_the_end(reader)
+
+
+def shadow(inputs: list[str], modules: list[str]) -> bool:
+    """Report whether a file in /mnt/data has the name of a module imported beforehand.
+
+    A new kernel imports that file, which comes first on its sys.path.
+    """
+    return any(path.partition("/")[0].partition(".")[0] in modules for path in inputs)
+
+
+def place(reader: frames.Reader, job: Job) -> None:
+    """Take the input files in, up to go."""
+    if not job.inputs:
+        await_frame(reader, frames.GO)
+        return
+    if status := run_as_user(lambda: files.place(reader), PLACE_SECONDS):
+        raise RuntimeError(f"the input files could not be written ({status})")
+
+
+def collect(writer: frames.Writer, untouched: dict[str, files.Mark], job: Job) -> bool:
+    """Send what is new in /mnt/data; report whether all of it was looked at."""
+    if files.nothing_new(untouched):
+        return True
+    collector = files.Collector(writer, untouched, job.max_files, job.max_file_bytes)
+    return run_as_user(collector.collect, COLLECT_SECONDS) == 0
+
+
+def await_frame(reader: frames.Reader, expected: bytes) -> bytes:
+    """Return the payload of the next frame but pings and such, which must be of this kind."""
+    while True:
+        kind, payload = reader.read()
+        if kind == expected:
+            return payload
+        if kind not in (frames.PING, frames.HURRY):
+            raise frames.ProtocolError(f"{kind!r} instead of {expected!r}")
+
+
+def await_notebook(reader: frames.Reader, size: int) -> str:
+    data = bytearray()
+    while len(data) < size:
+        kind, payload = reader.read()
+        if kind == frames.NOTEBOOK_IN:
+            data += payload
+        elif kind != frames.PING:
+            raise frames.ProtocolError(f"{kind!r} before the notebook's end")
+    return data.decode("utf-8")
+
+
+def run_cells(nb: nbformat.NotebookNode, executor: Executor, watchdog: Watchdog) -> dict[str, Any]:
+    """Run the notebook in place and say how it went."""
+    before = cgroup.read()
+    start = time.monotonic()
+    watchdog.start()
+    executor.execute_notebook(nb, watchdog)
+    watchdog.finish()
+    wall = time.monotonic() - start
+    after = cgroup.read()
+    died = watchdog.kernel_ended or executor.broken
+    oom = after.oom_kills > before.oom_kills
+    return {
+        "status": status(watchdog.reason, died, oom, executor.errors),
+        "wall_ns": int(wall * 1e9),
+        "cpu_ns": after.cpu_ns - before.cpu_ns,
+        "peak_memory": after.peak_memory,
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    """Who takes part in one."""
+
+    kernel: Kernel
+    executor: Executor
+    watchdog: Watchdog
+
+
+def finish(
+    writer: frames.Writer, nb: nbformat.NotebookNode, run: Run, outcome: dict[str, Any]
+) -> None:
+    """Send what the cells have left, and end every process of the user meanwhile."""
+    ends_by_itself = may_end_by_itself(run.executor, run.watchdog)
+    # What the kernel does at its end goes on while the notebook is sent.
+    if ends_by_itself:
+        run.kernel.ask_to_end()
+    else:
+        kill_user(0)
+    writer.write_json(frames.OUTCOME, outcome)
+    writer.write_chunks(frames.NOTEBOOK_OUT, nbformat.writes(nb).encode("utf-8", "ufffd"))
+    for report in run.executor.dropped:
+        writer.write_json(frames.SKIPPED, report)
+    if ends_by_itself:
+        run.kernel.await_end()
+    if not kill_user(KILL_SECONDS):
+        raise RuntimeError("a process of the user could not be killed")
+
+
+def may_end_by_itself(executor: Executor, watchdog: Watchdog) -> bool:
+    """Report whether the kernel is there to be asked, and has something to do at its end."""
+    if watchdog.kernel_ended or executor.broken:
+        return False
+    return watchdog.reason == "timeout" or not (watchdog.reason or executor.quiet)
+
+
+def status(reason: str, died: bool, oom: bool, errors: list[str]) -> str:
+    """Return how a run ended, the root cause first.
+
+    A run whose worker was killed for memory may hang until its time is over, so
+    that out_of_memory goes before timeout.
+    """
+    if reason in ("cancelled", "output_limit"):
+        return reason
+    if oom or any(name.endswith("MemoryError") for name in errors):
+        return "out_of_memory"
+    if reason:
+        return reason
+    if died:
+        return "killed"
+    return "error" if errors else "ok"
+
+
+def wait_for_the_end(reader: frames.Reader) -> None:
+    """Stay until the service closes the stream, so that nothing of it is lost."""
+    while True:
+        reader.read()
+
+
+def replacement(e: UnicodeError) -> tuple[bytes, int]:
+    """Encode what UTF-8 has no place for, a lone surrogate, as U+FFFD."""
+    assert isinstance(e, UnicodeEncodeError)
+    return "\ufffd".encode() * (e.end - e.start), e.end
+
+
+codecs.register_error("ufffd", replacement)

@@ -1,0 +1,135 @@
+package runner
+
+import (
+	"slices"
+	"time"
+
+	"notebox/runner/internal/frame"
+)
+
+// fill starts sandboxes for the stocks, as far as it is the time for that. The
+// lock is held.
+//
+// Runs go first: while one waits for a start of its own, or others wait for
+// room, nothing is started ahead; while some run, one at a time.
+func (p *Pool) fill() {
+	if p.closing.Err() != nil || p.demand > 0 || len(p.room) > 0 {
+		return
+	}
+	for _, s := range p.stocks {
+		for s.coming() < s.target && p.filling() < p.fillAtOnce() && !time.Now().Before(s.resume) && p.enter() {
+			f := &filling{hurry: make(chan struct{})}
+			s.filling = append(s.filling, f)
+			p.work.Go(func() { p.fillOne(s, f) })
+		}
+	}
+}
+
+// fillAfter calls fill in a while. The lock is held.
+func (p *Pool) fillAfter(d time.Duration) {
+	p.work.Go(func() {
+		p.pause(d)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.fill()
+	})
+}
+
+func (p *Pool) filling() (n int) {
+	for _, s := range p.stocks {
+		n += len(s.filling)
+	}
+	return n
+}
+
+func (p *Pool) fillAtOnce() int {
+	if p.running > 0 {
+		return 1
+	}
+	return max(1, p.options.FillAtOnce)
+}
+
+// fillOne starts one sandbox for the stock, or for the run that claims it.
+func (p *Pool) fillOne(s *stock, f *filling) {
+	c, err := p.start(p.closing, s.Environment, p.options.Limits, s.Environment.WarmUp, f.hurry)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.filling = slices.DeleteFunc(s.filling, func(o *filling) bool { return o == f })
+	switch {
+	case err != nil:
+		p.failed(s, err)
+	case f.claim != nil:
+		p.running++
+	case p.closing.Err() != nil:
+		p.retire(c)
+	default:
+		s.pause, s.resume = 0, time.Time{}
+		p.shelve(s, c)
+	}
+	if f.claim != nil {
+		f.claim <- claimed{c, err}
+	}
+	p.fill()
+}
+
+// failed has the next start for the stock wait. The lock is held.
+func (p *Pool) failed(s *stock, err error) {
+	p.leave()
+	if p.closing.Err() != nil {
+		return
+	}
+	s.pause = min(max(2*s.pause, time.Second), maxFillPause)
+	s.resume = time.Now().Add(s.pause)
+	p.log.Warn("a sandbox could not be started ahead", "environment", s.Environment.Name, "again_in", s.pause, "error", err)
+	p.fillAfter(s.pause)
+}
+
+// shelve puts a sandbox that is ready into the stock, until it is taken or ends
+// by itself. The lock is held.
+func (p *Pool) shelve(s *stock, c *conversation) {
+	s.warm = append(s.warm, &warmSandbox{c, time.Now()})
+	c.wait(frame.JSONGrowth*p.options.Limits.Output+frame.MaxControl, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if i := slices.IndexFunc(s.warm, func(w *warmSandbox) bool { return w.conversation == c }); i >= 0 {
+			s.warm = slices.Delete(s.warm, i, i+1)
+			p.log.Warn("a sandbox ended while it waited", "sandbox", c.sandbox.ID())
+			p.retire(c)
+			p.fill()
+		}
+	})
+}
+
+// watch renews what has waited too long and forgets demand that is over.
+func (p *Pool) watch() {
+	age := p.options.MaxAge
+	if age <= 0 {
+		age = DefaultMaxAge
+	}
+	tick := time.NewTicker(min(poolTick, age))
+	defer tick.Stop()
+	calm := map[*stock]time.Time{}
+	for {
+		select {
+		case <-p.closing.Done():
+			return
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		for _, s := range p.stocks {
+			if since, ok := calm[s]; s.missed || !ok {
+				calm[s] = time.Now()
+			} else if time.Since(since) >= shrinkAfter {
+				s.target, calm[s] = max(s.Min, s.target-1), time.Now()
+			}
+			s.missed = false
+			// One at a time, so that the others are there meanwhile.
+			if len(s.warm) > s.target || len(s.warm) > 0 && time.Since(s.warm[0].since) >= age {
+				p.retire(s.warm[0].conversation)
+				s.warm = s.warm[1:]
+			}
+		}
+		p.fill()
+		p.mu.Unlock()
+	}
+}

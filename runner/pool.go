@@ -1,0 +1,335 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// poolTick is how often a pool looks at the age of what waits in it, and
+	// whether demand has fallen.
+	poolTick = 10 * time.Second
+	// shrinkAfter is how long nobody must have missed a warm sandbox until there
+	// is one less: bursts come again within minutes.
+	shrinkAfter = 2 * time.Minute
+	// maxFillPause between starts that fail; the first one is a second.
+	maxFillPause = 30 * time.Second
+	// fillDelay is how long after a sandbox was taken the next one is started:
+	// most runs are over by then, and had the cores for themselves.
+	fillDelay = 200 * time.Millisecond
+	// removeDelay is how long a sandbox whose run is over is left alone, while the
+	// run's reply is made and sent. Its processes are dead already.
+	removeDelay = 30 * time.Millisecond
+	// DefaultMaxAge of a sandbox that waits: what little it collects goes with it.
+	DefaultMaxAge = 30 * time.Minute
+)
+
+// StockOptions say how many sandboxes of an environment are kept ready.
+type StockOptions struct {
+	Environment Environment
+	Min, Max    int // grown from Min to Max while runs find none, and back
+}
+
+// PoolOptions of a Pool.
+type PoolOptions struct {
+	Limits       Limits // of the sandboxes that wait; runs with others start their own
+	Stocks       []StockOptions
+	MaxSandboxes int           // that exist: starting, warm, running, being removed; 0 is no bound
+	FillAtOnce   int           // starts for the stocks at one time while nothing runs; 0 is 1
+	MaxAge       time.Duration // of one that waits; 0 is DefaultMaxAge
+	Log          *slog.Logger
+}
+
+// Pool keeps sandboxes started and warm, and bounds how many there are.
+type Pool struct {
+	engine  Engine
+	options PoolOptions
+	log     *slog.Logger
+
+	mu       sync.Mutex
+	stocks   map[string]*stock // by the environment's name
+	existing int
+	running  int
+	removing int
+	demand   int             // starts for runs that wait
+	room     []chan struct{} // those who wait for existing to fall, first come first served
+
+	closing context.Context
+	close   context.CancelFunc
+	work    sync.WaitGroup // starts and removals
+}
+
+// NewPool returns a pool on the engine and begins to fill it.
+func NewPool(engine Engine, o PoolOptions) *Pool {
+	p := &Pool{engine: engine, options: o, log: o.Log, stocks: map[string]*stock{}}
+	p.closing, p.close = context.WithCancel(context.Background())
+	for _, s := range o.Stocks {
+		p.stocks[s.Environment.Name] = &stock{StockOptions: s, target: s.Min}
+	}
+	if len(o.Stocks) > 0 {
+		p.work.Go(p.watch)
+		p.mu.Lock()
+		p.fill()
+		p.mu.Unlock()
+	}
+	return p
+}
+
+// Close removes what waits and returns when nothing is left that the pool has
+// started, or ctx ends. Runs must have ended.
+func (p *Pool) Close(ctx context.Context) error {
+	p.close()
+	p.mu.Lock()
+	for _, s := range p.stocks {
+		for _, w := range s.warm {
+			p.retire(w.conversation)
+		}
+		s.warm = nil
+	}
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() { p.work.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close the pool: %w", ctx.Err())
+	}
+}
+
+// PoolStats is what a pool holds.
+type PoolStats struct {
+	Size      int `json:"size"`      // how many are to be warm
+	Warm      int `json:"warm"`      // ready, waiting for a run
+	Starting  int `json:"starting"`  // for the stock or for runs
+	Running   int `json:"running"`   //
+	Removing  int `json:"removing"`  // ended, and not gone yet
+	Sandboxes int `json:"sandboxes"` // all that exist
+}
+
+// Stats returns what there is now.
+func (p *Pool) Stats() PoolStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := PoolStats{Running: p.running, Removing: p.removing, Sandboxes: p.existing}
+	for _, s := range p.stocks {
+		out.Size += s.target
+		out.Warm += len(s.warm)
+	}
+	out.Starting = p.existing - out.Warm - out.Running - out.Removing
+	return out
+}
+
+// take returns a sandbox that is ready and that nobody else has had. until
+// bounds the wait for room; the zero time does not. The caller gives it to done.
+func (p *Pool) take(ctx context.Context, env Environment, l Limits, until time.Time) (*conversation, error) {
+	p.mu.Lock()
+	s := p.stocks[env.Name]
+	if s == nil || ofContainer(l) != ofContainer(p.options.Limits) || s.Environment.Image != env.Image {
+		s = &stock{}
+	}
+	c := s.take()
+	if c != nil {
+		p.running++
+		p.fillAfter(fillDelay)
+		p.mu.Unlock()
+		return c, nil
+	}
+	s.missed = true
+	s.target = min(s.target+1, max(s.Max, s.Min))
+	claim := s.claim()
+	p.mu.Unlock()
+	if claim != nil {
+		select {
+		case got := <-claim:
+			if got.err == nil {
+				return got.c, nil
+			}
+		case <-ctx.Done():
+			p.work.Go(func() { p.giveUp(<-claim) })
+			return nil, ctx.Err()
+		}
+	}
+	return p.startFor(ctx, env, l, until)
+}
+
+// giveUp ends what a run had claimed that is no more.
+func (p *Pool) giveUp(got claimed) {
+	if got.err == nil {
+		p.done(got.c)
+	}
+}
+
+// startFor starts a sandbox for a run that waits, without importing anything
+// ahead: what the run needs, it imports.
+func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until time.Time) (*conversation, error) {
+	p.mu.Lock()
+	p.demand++
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.demand--
+		p.fill()
+		p.mu.Unlock()
+	}()
+	if err := p.awaitRoom(ctx, until); err != nil {
+		return nil, err
+	}
+	c, err := p.start(ctx, env, l, nil, nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.leave()
+		return nil, err
+	}
+	p.running++
+	return c, nil
+}
+
+// start returns a sandbox that is ready, in the room that the caller has taken.
+func (p *Pool) start(ctx context.Context, env Environment, l Limits, modules []string, hurry <-chan struct{}) (*conversation, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	sandbox, err := p.engine.Start(ctx, env, l)
+	if err != nil {
+		return nil, fmt.Errorf("start a sandbox: %w", err)
+	}
+	c := newConversation(sandbox, p.log)
+	if err := c.awaitReady(ctx, modules, hurry); err != nil {
+		c.close()
+		p.kill(sandbox)
+		return nil, fmt.Errorf("sandbox %s did not get ready: %w", sandbox.ID(), explainExit(err, p.log))
+	}
+	return c, nil
+}
+
+// done takes back a sandbox whose run is over. It does not wait for its end.
+func (p *Pool) done(c *conversation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running--
+	delay := removeDelay
+	if len(p.room) > 0 {
+		delay = 0
+	}
+	p.retireAfter(delay, c)
+}
+
+// retire removes a sandbox in the background. The lock is held.
+func (p *Pool) retire(c *conversation) { p.retireAfter(0, c) }
+
+func (p *Pool) retireAfter(d time.Duration, c *conversation) {
+	p.removing++
+	p.work.Go(func() {
+		p.pause(d)
+		c.close()
+		p.kill(c.sandbox)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.removing--
+		p.leave()
+		p.fill()
+	})
+}
+
+// pause waits, but not for a pool that is being closed.
+func (p *Pool) pause(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-p.closing.Done():
+	}
+}
+
+// kill ends a sandbox, as often as it takes while the pool is open.
+func (p *Pool) kill(s Sandbox) {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+		err := s.Kill(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		p.log.Error("a sandbox could not be ended", "sandbox", s.ID(), "error", err)
+		if p.closing.Err() != nil {
+			return
+		}
+	}
+}
+
+// awaitRoom takes room for one more sandbox, the oldest of another stock's if
+// need be.
+func (p *Pool) awaitRoom(ctx context.Context, until time.Time) error {
+	p.mu.Lock()
+	if p.enter() {
+		p.mu.Unlock()
+		return nil
+	}
+	p.evict()
+	mine := make(chan struct{})
+	p.room = append(p.room, mine)
+	p.mu.Unlock()
+	if !until.IsZero() {
+		bounded, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		ctx = bounded
+	}
+	select {
+	case <-mine:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.room, mine); i >= 0 {
+		p.room = slices.Delete(p.room, i, i+1)
+	} else {
+		p.leave() // it had just been given
+	}
+	return &Error{Code: CodeFull, Message: "no room for another sandbox", RetryAfter: poolTick, Err: ctx.Err()}
+}
+
+// enter takes room if there is some. The lock is held.
+func (p *Pool) enter() bool {
+	if max := p.options.MaxSandboxes; max > 0 && p.existing >= max {
+		return false
+	}
+	p.existing++
+	return true
+}
+
+// leave gives room back, to whoever waits for it longest. The lock is held.
+func (p *Pool) leave() {
+	if len(p.room) > 0 {
+		close(p.room[0])
+		p.room = p.room[1:]
+		return
+	}
+	p.existing--
+}
+
+// evict makes room by the end of a sandbox that waits: the oldest of the largest
+// stock, which is another's than that of the run, whose own is empty. The lock is held.
+func (p *Pool) evict() {
+	var largest *stock
+	for _, s := range p.stocks {
+		if largest == nil || len(s.warm) > len(largest.warm) {
+			largest = s
+		}
+	}
+	if largest != nil && len(largest.warm) > 0 {
+		p.retire(largest.warm[0].conversation)
+		largest.warm = largest.warm[1:]
+	}
+}
+
+// ofContainer leaves of limits what a container is made with.
+func ofContainer(l Limits) Limits {
+	return Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize, Inodes: l.Inodes}
+}

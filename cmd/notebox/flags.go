@@ -76,7 +76,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.Var((*size)(&s.limits.FileSize), "max-files-size", "size of all files returned from one run")
 
 	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
-	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place")
+	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place; with several API keys, one waits in at most as many as are left free")
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
 	f.DurationVar(&s.drain, "drain", 20*time.Second, "how long runs may go on after a signal to end")
 }

@@ -178,9 +178,11 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 
 func (p *program) newServer(keys server.Keys, all []environments.Environment) error {
 	first := runner.Environment{Name: all[0].Name, Image: all[0].Image}
+	admission := p.settings.admission
+	admission.ShareWaiting = keys.Len() > 1
 	var err error
 	p.api, err = server.New(server.Config{
-		Runner:       runner.NewAdmission(runner.NewSingleUse(p.engine, p.log), p.settings.admission),
+		Runner:       runner.NewAdmission(runner.NewSingleUse(p.engine, p.log), admission),
 		Store:        p.store,
 		Environments: all,
 		Ready:        func(ctx context.Context) error { return p.engine.Ready(ctx, first) },

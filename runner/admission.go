@@ -2,69 +2,108 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // AdmissionLimits bound what goes on at one time.
 type AdmissionLimits struct {
-	MaxRunning int           // runs that have a sandbox, from its start to its end
-	MaxWaiting int           // runs that wait for that, first come first served
+	MaxRunning int           // runs that have a sandbox, from its start to its end; at least 1
+	MaxWaiting int           // runs that wait for that; 0: nobody waits
 	MaxWait    time.Duration // how long one waits before it is turned away
+	// ShareWaiting lets an owner wait in no more places than are left free for
+	// others: in half of MaxWaiting where one owner crowds in, a third each where
+	// two do, and so on. It is for a service with several owners.
+	ShareWaiting bool
 }
 
-// Admission is a Runner that passes no more to another than that can carry.
+// Admission is a Runner that passes no more to another than that can carry. Who
+// waits is served in fair turns between the owners, see fairQueue.
 type Admission struct {
-	next    Runner
-	limits  AdmissionLimits
-	running *semaphore.Weighted
-	waiting atomic.Int64
+	next   Runner
+	limits AdmissionLimits
+	queue  *fairQueue
+	held   holdTime
 }
 
 // NewAdmission returns a Runner in front of next.
 func NewAdmission(next Runner, l AdmissionLimits) *Admission {
-	return &Admission{next: next, limits: l, running: semaphore.NewWeighted(int64(l.MaxRunning))}
+	return &Admission{next: next, limits: l, queue: newFairQueue(l)}
 }
 
 // Run implements Runner. It returns an *Error of CodeFull where there is no
-// place to run or to wait.
+// place to run or to wait, and of CodeShare where only the owner has none left;
+// both say when to come back. The end of ctx frees the place at once.
 func (a *Admission) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, error) {
 	asked := time.Now()
-	if err := a.enter(ctx); err != nil {
+	place, err := a.enter(ctx, spec.Owner)
+	if err != nil {
 		if ctx.Err() != nil {
 			return &Outcome{Status: StatusCancelled, Usage: Usage{Queue: time.Since(asked)}}, nil
 		}
 		return nil, err
 	}
-	defer a.running.Release(1)
-	waited := time.Since(asked)
+	entered := time.Now()
+	defer func() {
+		a.held.add(time.Since(entered))
+		a.queue.release(place)
+	}()
 	out, err := a.next.Run(ctx, spec, events)
 	if out != nil {
-		out.Usage.Queue += waited
+		out.Usage.Queue += entered.Sub(asked)
 	}
 	return out, err
 }
 
-func (a *Admission) enter(ctx context.Context) error {
-	if a.running.TryAcquire(1) {
-		return nil
-	}
-	defer a.waiting.Add(-1)
-	if a.waiting.Add(1) > int64(a.limits.MaxWaiting) {
-		return a.full("too many runs are waiting", nil)
-	}
-	ctx, cancel := context.WithTimeout(ctx, a.limits.MaxWait)
-	defer cancel()
-	if err := a.running.Acquire(ctx, 1); err != nil {
-		return a.full(fmt.Sprintf("no place to run within %s", a.limits.MaxWait), err)
-	}
-	return nil
+// Running is how many runs have a place.
+func (a *Admission) Running() int {
+	running, _ := a.queue.numbers()
+	return running
 }
 
-// full says to come back when about one of those that run must have ended.
-func (a *Admission) full(message string, cause error) *Error {
-	return &Error{Code: CodeFull, Message: message, RetryAfter: min(a.limits.MaxWait, 10*time.Second), Err: cause}
+// Waiting is how many runs wait for one.
+func (a *Admission) Waiting() int {
+	_, waiting := a.queue.numbers()
+	return waiting
+}
+
+// enter returns when there is a place, which the caller has to release.
+func (a *Admission) enter(ctx context.Context, owner string) (*waiter, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	w, err := a.queue.join(owner)
+	if err != nil {
+		return nil, a.refusal(err)
+	}
+	patience := time.NewTimer(a.limits.MaxWait)
+	defer patience.Stop()
+	select {
+	case <-w.handed:
+	case <-ctx.Done():
+	case <-patience.C:
+	}
+	// The place may have come at the same moment: what counts is the line.
+	switch waited := a.queue.leave(w); {
+	case waited && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case waited:
+		return nil, a.turnAway(CodeFull, fmt.Sprintf("no place to run within %s", a.limits.MaxWait))
+	case ctx.Err() != nil:
+		a.queue.release(w)
+		return nil, ctx.Err()
+	}
+	return w, nil
+}
+
+func (a *Admission) refusal(err error) *Error {
+	if errors.Is(err, errShareTaken) {
+		return a.turnAway(CodeShare, "too many runs of this caller are waiting: the rest of the queue is for others")
+	}
+	return a.turnAway(CodeFull, "too many runs are waiting")
+}
+
+func (a *Admission) turnAway(code Code, message string) *Error {
+	return &Error{Code: code, Message: message, RetryAfter: a.held.retryAfter(a.Waiting(), a.limits.MaxRunning)}
 }

@@ -3,8 +3,8 @@
 //
 // A run goes like this:
 //
-//  1. Admission: it takes a place among those that run, or waits for one, or is
-//     turned away (Admission, a decorator of a Runner).
+//  1. Admission: it takes a place among those that run, or waits for one, in fair
+//     turns between owners, or is turned away (Admission, a decorator of a Runner).
 //  2. An Engine starts a sandbox; the program inside says that it is ready.
 //  3. The job goes in over the sandbox's one stream: the notebook, the limits,
 //     the input files. See internal/frame for the protocol.

@@ -8,6 +8,7 @@ type Code string
 // The failures that a caller can do something about.
 const (
 	CodeFull        Code = "full"        // no place to run or to wait: come back later
+	CodeShare       Code = "share"       // no place to wait for this owner: come back later
 	CodeUnavailable Code = "unavailable" // sandboxes cannot be started now
 	CodeEnv         Code = "env"         // the kernel does not start with Spec.Env, and did without
 )

@@ -85,6 +85,7 @@ func TestRunnerErrors(t *testing.T) {
 		detail string
 	}{
 		{"full", &runner.Error{Code: runner.CodeFull, Message: "too many runs are waiting", RetryAfter: 1500 * time.Millisecond}, 503, "2", "too many runs are waiting"},
+		{"share", fmt.Errorf("run: %w", &runner.Error{Code: runner.CodeShare, Message: "too many runs of this caller are waiting", RetryAfter: time.Minute}), 429, "60", "too many runs of this caller are waiting"},
 		{"unavailable", &runner.Error{Code: runner.CodeUnavailable, Message: "sandboxes cannot be started", Err: secret}, 503, "1", "sandboxes cannot be started"},
 		{"wrapped", fmt.Errorf("run: %w", &runner.Error{Code: runner.CodeUnavailable, Message: "no image", Err: secret}), 503, "1", "no image"},
 		{"env", fmt.Errorf("run: %w", &runner.Error{Code: runner.CodeEnv, Message: "the kernel does not start", Err: secret}), 422, "", "env: the kernel does not start"},

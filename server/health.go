@@ -25,6 +25,7 @@ const (
 // readyFor, and one at a time.
 type readiness struct {
 	runner func(context.Context) error // may be nil
+	proven func() bool                 // a run has just shown what runner would say
 	store  func(context.Context) error
 	log    *slog.Logger
 	now    func() time.Time
@@ -60,7 +61,7 @@ func (r *readiness) ask(ctx context.Context) *problem {
 	red := func(text string, cause error) *problem {
 		return &problem{status: http.StatusServiceUnavailable, text: text, retryAfter: readyFor, cause: cause}
 	}
-	if r.runner != nil {
+	if r.runner != nil && !r.proven() {
 		if err := r.runner(ctx); err != nil {
 			text := "sandboxes cannot be started"
 			if known := (*runner.Error)(nil); errors.As(err, &known) {
@@ -85,7 +86,8 @@ type readyReply struct {
 	Pool   *runner.PoolStats `json:"pool,omitempty"`
 }
 
-// readyz answers GET /readyz: code could be run now.
+// readyz answers GET /readyz: code could be run now. It asks for no place to run,
+// so that a service that is full is ready all the same.
 func (s *Server) readyz(c echo.Context) error {
 	if p := s.ready.check(c.Request().Context()); p != nil {
 		// Its cause is logged once, not for every probe.

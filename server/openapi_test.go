@@ -60,6 +60,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		if sources(t, spec)[0] == "full" {
 			return nil, &runner.Error{Code: runner.CodeFull, Message: "full"}
 		}
+		if sources(t, spec)[0] == "share" {
+			return nil, &runner.Error{Code: runner.CodeShare, Message: "share"}
+		}
 		if sources(t, spec)[0] == "broken" {
 			return nil, io.ErrUnexpectedEOF
 		}
@@ -86,6 +89,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"unsupported", "POST", "/v1/execute", "image/png", `x`, 415},
 		{"too large", "POST", "/v1/execute", "text/plain", strings.Repeat("x", DefaultMaxBody+1), 413},
 		{"full", "POST", "/v1/execute", "text/plain", "full", 503},
+		{"share", "POST", "/v1/execute", "text/plain", "share", 429},
 		{"broken", "POST", "/v1/execute", "text/plain", "broken", 500},
 		{"environments", "GET", "/v1/environments", "", "", 200},
 		{"environments' head", "HEAD", "/v1/environments", "", "", 200},

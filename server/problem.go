@@ -86,6 +86,8 @@ func problemOf(err error) *problem {
 		return &problem{status: statusClientGone, text: "the client is gone", cause: err}
 	case errors.As(err, &ofRunner) && ofRunner.Code == runner.CodeEnv:
 		return &problem{status: http.StatusUnprocessableEntity, field: "env", text: ofRunner.Message, cause: err}
+	case errors.As(err, &ofRunner) && ofRunner.Code == runner.CodeShare:
+		return &problem{status: http.StatusTooManyRequests, text: ofRunner.Message, retryAfter: ofRunner.RetryAfter, cause: err}
 	case errors.As(err, &ofRunner):
 		return &problem{status: http.StatusServiceUnavailable, text: ofRunner.Message, retryAfter: ofRunner.RetryAfter, cause: err}
 	case errors.As(err, &tooManyBytes):

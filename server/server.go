@@ -25,7 +25,7 @@ type Config struct {
 	Store        Store
 	Environments []environments.Environment // the first is the default's language
 	// Ready reports why code could not be run now, or nil; called when /readyz
-	// is, at most once in readyFor. May be nil.
+	// is, at most once in readyFor, and not while runs prove it. May be nil.
 	Ready func(context.Context) error
 	// Pool tells what sandboxes there are; /readyz shows it to those who may
 	// call. May be nil.
@@ -114,7 +114,6 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("server: Runner, Store, Environments and TempDir must be set")
 	}
 	s := &Server{
-		runner:       cfg.Runner,
 		store:        cfg.Store,
 		environments: cfg.Environments,
 		listen:       cfg.ListenAddr,
@@ -151,7 +150,9 @@ func New(cfg Config) (*Server, error) {
 	if s.fetcher, err = newFetcher(cfg.FetchAllow); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.ready = &readiness{runner: cfg.Ready, store: s.store.Ready, log: s.log, now: s.now}
+	seen := &witness{next: cfg.Runner, now: s.now}
+	s.runner = seen
+	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, log: s.log, now: s.now}
 	s.pool = cfg.Pool
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	return s, nil

@@ -82,7 +82,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.IntVar(&s.poolMax, "pool-max", 0, "how many may wait when runs come faster than that (default: twice the pool's size)")
 	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "sandboxes that exist at one time: starting, warm, running, being removed (default: --max-running and the pool)")
 	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
-	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place")
+	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place; with several API keys, one waits in at most as many as are left free")
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
 	f.DurationVar(&s.drain, "drain", 20*time.Second, "how long runs may go on after a signal to end")
 }

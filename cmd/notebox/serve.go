@@ -224,9 +224,11 @@ func runnerEnvironment(e environments.Environment) runner.Environment {
 
 func (p *program) newServer(keys server.Keys, all []environments.Environment) error {
 	first := runnerEnvironment(all[0])
+	admission := p.settings.admission
+	admission.ShareWaiting = keys.Len() > 1
 	var err error
 	p.api, err = server.New(server.Config{
-		Runner:       runner.NewAdmission(runner.NewSingleUse(p.pool), p.settings.admission),
+		Runner:       runner.NewAdmission(runner.NewSingleUse(p.pool), admission),
 		Store:        p.store,
 		Environments: all,
 		Pool:         p.pool.Stats,

@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED ?= 0
 
-.PHONY: help demo test serve image build lint test-go test-harness compose-up compose-down update-golden clean FORCE
+.PHONY: help demo test serve image build bench soak lint test-go test-harness compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,12 @@ test-go: image
 test-harness:
 	@scripts/python-tools.sh
 	cd environments/harness && ../../.venv/bin/python -m pytest -q -p no:cacheprovider
+
+bench: image ## measure against docker run, about an hour on 2 idle cores; ARGS="-cases print -load 10s …"
+	go run ./bench $(ARGS)
+
+soak: image ## 1,000 runs, after which the service holds what it held before
+	NOTEBOX_SOAK_RUNS=1000 go test ./cmd/notebox -run '^TestSoak$$' -count 1 -timeout 2h -v
 
 lint: ## gofmt, go vet, staticcheck, the import rule; ruff, mypy; shellcheck
 	@scripts/lint.sh

@@ -44,6 +44,7 @@ func (a *Admission) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, 
 		}
 		return nil, err
 	}
+	spec.WaitUntil = asked.Add(a.limits.MaxWait) // for a sandbox, too
 	entered := time.Now()
 	defer func() {
 		a.held.add(time.Since(entered))

@@ -181,14 +181,14 @@ def finish(
     # What the kernel does at its end goes on while the notebook is sent.
     if ends_by_itself:
         run.kernel.ask_to_end()
-    else:
-        kill_user(0)
     writer.write_json(frames.OUTCOME, outcome)
     writer.write_chunks(frames.NOTEBOOK_OUT, nbformat.writes(nb).encode("utf-8", "ufffd"))
     for report in run.executor.dropped:
         writer.write_json(frames.SKIPPED, report)
     if ends_by_itself:
         run.kernel.await_end()
+    else:
+        run.kernel.step_aside()
     if not kill_user(KILL_SECONDS):
         raise RuntimeError("a process of the user could not be killed")
 

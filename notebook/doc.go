@@ -27,7 +27,8 @@
 //     raises-exception are outputs only.
 //  6. What exceeds Limits is cut or dropped, and Result.Truncated is set.
 //
-// A Decoder does the same for single outputs while a run goes on, and remembers
+// A Decoder does the same for single outputs while a run goes on. It remembers
 // which names it gave to which bytes, so that the final Result names the same
-// image the same. Text renders a Result for a model to read.
+// image the same, and where a stream's cursor is, so that each piece says what it
+// replaces. Text renders a Result for a model to read.
 package notebook

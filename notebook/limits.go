@@ -56,6 +56,10 @@ const (
 	// nbformat knows five: what is kept of each costs memory.
 	maxMembers = 1_000
 
+	// maxDisplayID bounds a display's id, in bytes: IPython's have 32, and an id
+	// that is passed on with each update is no place for data.
+	maxDisplayID = 256
+
 	// maxDropped bounds Result.Dropped, so that a list of what is wrong with a
 	// hostile notebook is not itself a flood; the last entry counts the rest.
 	maxDropped = 100

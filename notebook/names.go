@@ -1,6 +1,9 @@
 package notebook
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // names gives blobs their names.
 type names struct {
@@ -32,6 +35,11 @@ func (n *names) claim(c content, kind blobKind) string {
 	}
 	n.given[c] = given[1:]
 	return given[0]
+}
+
+// clone returns a copy to claim from.
+func (n *names) clone() *names {
+	return &names{next: maps.Clone(n.next), given: maps.Clone(n.given)}
 }
 
 // fresh returns the kind's next name: image_0.png, image_1.jpg, output_0.pdf.

@@ -30,7 +30,13 @@ func Plain(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	t := terminal{rows: make([]row, 1)}
+	t := newTerminal()
+	t.write(s)
+	return t.text()
+}
+
+// write follows s, which Plain describes.
+func (t *terminal) write(s string) {
 	for i := 0; i < len(s); {
 		c, size := utf8.DecodeRuneInString(s[i:])
 		i += size
@@ -49,7 +55,6 @@ func Plain(s string) string {
 			t.put(c)
 		}
 	}
-	return t.text()
 }
 
 // isPlain reports whether Plain has nothing to do.
@@ -76,6 +81,8 @@ type terminal struct {
 	rows     []row // never empty
 	row, col int   // col <= len(rows[row].text)
 }
+
+func newTerminal() terminal { return terminal{rows: make([]row, 1)} }
 
 type row struct {
 	text        []rune

@@ -13,6 +13,7 @@ import (
 type reading struct {
 	limits Limits
 	name   func(content, blobKind) string
+	live   bool // whether there are display ids, which nbformat does not keep
 
 	outputs []Output
 	pending *pendingStream
@@ -82,9 +83,9 @@ func (r *reading) output(head cellHead, raw jsontext.Value) {
 	case "stream":
 		r.streamOutput(head.index, fields)
 	case "display_data":
-		r.display(head.index, TypeDisplay, fields.data)
+		r.display(head.index, TypeDisplay, fields)
 	case "execute_result":
-		r.display(head.index, TypeResult, fields.data)
+		r.display(head.index, TypeResult, fields)
 	case "error":
 		r.errorOutput(head, fields)
 	default:
@@ -94,7 +95,7 @@ func (r *reading) output(head cellHead, raw jsontext.Value) {
 
 // outputFields are the fields of nbformat's outputs that are read, of all types.
 type outputFields struct {
-	outputType, name, text, data, ename, evalue, traceback jsontext.Value
+	outputType, name, text, data, transient, ename, evalue, traceback jsontext.Value
 }
 
 func (f *outputFields) set(name string, value jsontext.Value) {
@@ -107,6 +108,8 @@ func (f *outputFields) set(name string, value jsontext.Value) {
 		f.text = value
 	case "data":
 		f.data = value
+	case "transient":
+		f.transient = value
 	case "ename":
 		f.ename = value
 	case "evalue":
@@ -134,10 +137,16 @@ func (r *reading) streamOutput(cell int, fields outputFields) {
 	r.pending.text.WriteString(text)
 }
 
-func (r *reading) display(cell int, kind OutputType, data jsontext.Value) {
-	if bundle := r.bundle(cell, data); len(bundle) > 0 {
-		r.add(Output{Cell: cell, Type: kind, Data: bundle})
+func (r *reading) display(cell int, kind OutputType, fields outputFields) {
+	bundle := r.bundle(cell, fields.data)
+	if len(bundle) == 0 {
+		return
 	}
+	out := Output{Cell: cell, Type: kind, Data: bundle}
+	if id, ok := unquote(lookup(fields.transient, "display_id")); r.live && ok && len(id) <= maxDisplayID {
+		out.DisplayID = id
+	}
+	r.add(out)
 }
 
 func (r *reading) errorOutput(head cellHead, fields outputFields) {

@@ -33,6 +33,10 @@ type Output struct {
 	Message   string           // of an error
 	Traceback string           // of an error
 	Data      map[string]Datum // MIME bundle of a display or result, by media type
+
+	// The rest is of Decoder.Output and Update alone: a notebook has no such fields.
+	DisplayID string // of a display or result that may be updated, else ""
+	Replaced  int    // lines at the end of the stream so far that Text replaces
 }
 
 // Datum is one representation in a MIME bundle: exactly one field is set. JSON

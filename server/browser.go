@@ -91,7 +91,7 @@ func (b *browserRules) cors(allowed []string) echo.MiddlewareFunc {
 		AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
 		AllowHeaders: []string{echo.HeaderAuthorization, "X-API-Key", echo.HeaderContentType, echo.HeaderAccept,
 			"Idempotency-Key", "Prefer", "Range"},
-		ExposeHeaders: []string{echo.HeaderLocation, echo.HeaderRetryAfter, echo.HeaderContentDisposition, "ETag"},
+		ExposeHeaders: []string{echo.HeaderLocation, echo.HeaderRetryAfter, echo.HeaderContentDisposition, "ETag", "Preference-Applied"},
 		MaxAge:        600, // seconds that a browser may keep the answer
 	})
 }

@@ -10,15 +10,23 @@
 //     fields. Nothing is taken silently: an unknown or doubled field, bytes
 //     that are not UTF-8 and trailing data are errors. Files go to a folder of
 //     the request's own, never through memory; it is removed at the end of the
-//     request, however that comes.
+//     run, however that comes.
 //  3. The fields are checked into a runner.Spec: language, limits, environment
 //     variables, input names. Every refusal names its field. URLs among the
 //     inputs are fetched, last, when all else is known to be right. Up to here
 //     only Config.MaxIntake requests are at one time.
 //  4. The runner runs the notebook. While it does, the outputs so far are kept,
 //     for the case that the sandbox dies, and files go straight to the store.
-//  5. The executed notebook, which is hostile, is decoded; images and the
-//     notebook are stored; the reply names everything with a signed URL.
+//     Where somebody listens, each output is decoded, its images are stored, and
+//     it is told, in order; a stream of events is such a listener.
+//  5. The executed notebook, which is hostile, is decoded; the notebook and the
+//     images that are not stored yet are; the reply names everything with a
+//     signed URL.
+//
+// The run is apart from its request (execution.go): one that is asynchronous or has
+// an Idempotency-Key goes on without a client, and its end is stored. What services
+// on one store must agree on, they agree on by records there: lease.go says who
+// runs what, idempotency.go which execution a key stands for, sweep.go forgets.
 //
 // What the user's code does is a status in a reply with HTTP 200. Errors are
 // application/problem+json (RFC 9457): 4xx for the caller's, 5xx for ours, and

@@ -45,6 +45,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
+	defer api.Close()
 
 	request := httptest.NewRequest(http.MethodPost, "https://code.example.org/v1/execute", strings.NewReader(`{"code":"x = 1"}`))
 	request.Header.Set("Content-Type", "application/json")

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,52 +21,75 @@ func runID(now time.Time) (string, error) {
 	return "run_" + id.String(), nil
 }
 
-// execute answers POST /v1/execute. A client that leaves cancels its run, with
-// the request's context.
+// execute answers POST /v1/execute. A client that leaves cancels its run, unless
+// that is asynchronous or has an Idempotency-Key.
 func (s *Server) execute(c echo.Context) error {
-	r := c.Request()
-	work := &workspace{parent: s.tempDir}
-	defer func() {
-		if err := work.remove(); err != nil {
-			s.log.ErrorContext(r.Context(), "a request's temporary folder is left", "error", err)
-		}
-	}()
-	running, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(s.runs, cancel)()
-	p, err := s.takeIn(running, c, work)
+	w, err := wishesOf(c.Request().Header)
 	if err != nil {
 		return err
 	}
-	answer, err := s.run(running, p, silence{})
-	if err != nil || r.Context().Err() != nil {
-		return s.whyNot(r.Context(), err)
+	t, err := s.begin(c, w)
+	if err != nil {
+		return err
 	}
-	c.Response().Header().Set("Cache-Control", "no-store")
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+	defer t.leave()
+	c.Set(runKey, t.id)
+	switch {
+	case w.async:
+		return s.answerAccepted(c, t, w)
+	case wantsEvents(c.Request().Header):
+		return s.answerEvents(c, t)
+	}
+	t.start(silence{})
+	end, err := t.wait(c.Request().Context())
+	if err != nil || c.Request().Context().Err() != nil {
+		return s.whyNot(c.Request().Context(), err)
+	}
+	return s.answerEnding(c, end)
 }
 
-// takeIn reads a request, checks it and fetches what it names. Only so many that
-// need the disk do that at one time, see Config.MaxIntake: clients that send
+// begin takes a request in, and finds the execution that its Idempotency-Key stands
+// for. Where it returns a ticket, leave must be called.
+func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
+	e, err := s.takeIn(c, w)
+	if err != nil {
+		return nil, err
+	}
+	t := &ticket{server: s, id: e.id, owner: e.owner, limits: e.plan.spec.Limits, own: e}
+	if w.key != "" {
+		t.id, err = s.claimOrJoin(c.Request().Context(), e, w.key)
+	} else {
+		err = s.register(c.Request().Context(), e)
+	}
+	if err != nil || t.id != e.id {
+		t.leave()
+		t.own = nil
+		t.joined = s.running.find(t.owner, t.id)
+	}
+	return t, err
+}
+
+// takeIn reads a request and checks it. Only so many that need the disk do that at
+// one time, until what they name is fetched, see Config.MaxIntake: clients that send
 // little, however slowly, keep nobody out. The runner admits only what is whole.
-func (s *Server) takeIn(running context.Context, c echo.Context, work *workspace) (*plan, error) {
-	held := false
+func (s *Server) takeIn(c echo.Context, w wishes) (_ *execution, err error) {
+	e := s.newExecution(ownerOf(c), w.async || w.key != "")
 	defer func() {
-		if held {
-			<-s.intake
+		if err != nil {
+			s.discard(e)
 		}
 	}()
-	work.reserve = func() error {
+	e.work.reserve = func() error {
 		select {
 		case s.intake <- struct{}{}:
-			held = true
+			e.intake = sync.OnceFunc(func() { <-s.intake })
 			return nil
 		default:
 			return &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being read at this time", retryAfter: intakeRetry}
 		}
 	}
 	r := c.Request()
-	req, err := s.readRequest(r, work)
+	req, err := s.readRequest(r, e.work)
 	if err != nil {
 		return nil, err
 	}
@@ -73,28 +97,26 @@ func (s *Server) takeIn(running context.Context, c echo.Context, work *workspace
 	if err != nil {
 		return nil, err
 	}
+	if w.key != "" {
+		if e.fingerprint, err = fingerprint(req, p); err != nil {
+			return nil, err
+		}
+	}
 	p.started, p.base = s.now(), s.base(r)
 	if p.spec.ID, err = runID(p.started); err != nil {
 		return nil, err
 	}
-	p.spec.Owner = ownerOf(c)
-	c.Set(runKey, p.spec.ID)
-	budget := min(s.maxUpload, s.limits.DataSize-p.inputs.size())
-	if err := s.fetcher.fetchAll(running, p.inputs, budget, work); err != nil {
-		return nil, s.whyNot(r.Context(), err)
-	}
-	p.spec.Inputs = p.inputs.spec()
-	return p, nil
+	p.spec.Owner = e.owner
+	e.id, e.plan = p.spec.ID, p
+	c.Set(runKey, e.id)
+	return e, nil
 }
 
 // run runs the plan and stores what it left. The end of ctx cancels the run, which
 // still has a reply, with what it had produced until then.
 func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) {
-	events := &sink{
-		keeper:  &keeper{store: s.store, log: s.log, started: p.started, run: p.spec.ID, base: p.base},
-		partial: newPartial(p.spec),
-		to:      to,
-	}
+	events := s.newSink(ctx, p, to)
+	defer events.end()
 	out, err := s.runner.Run(ctx, p.spec, events)
 	if err != nil {
 		return nil, err

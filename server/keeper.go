@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -50,6 +51,17 @@ func (k *keeper) put(ctx context.Context, kind storage.Kind, name, title string,
 	}
 	k.log.ErrorContext(ctx, "not stored", "run", k.run, "kind", string(kind), "error", err)
 	return stored{}, errNotStored
+}
+
+// keep is put for what is whole already. It returns a link, "" where that failed.
+func (k *keeper) keep(ctx context.Context, kind storage.Kind, name string, content []byte) string {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	object, err := k.put(ctx, kind, name, name, bytes.NewReader(content))
+	if err != nil {
+		return ""
+	}
+	return object.url
 }
 
 // errNotWhole is about the sandbox's side of a transfer.

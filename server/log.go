@@ -75,12 +75,17 @@ func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 			if v == http.ErrAbortHandler { // net/http's own way to cut a connection
 				panic(v)
 			}
-			err = &problem{
-				status: http.StatusInternalServerError,
-				text:   "the service failed; its log says why",
-				cause:  fmt.Errorf("panic: %v\n%s", v, debug.Stack()),
-			}
+			err = panicked(v)
 		}()
 		return next(c)
+	}
+}
+
+// panicked is the problem of what panicked with v; to be called where it is recovered.
+func panicked(v any) *problem {
+	return &problem{
+		status: http.StatusInternalServerError,
+		text:   "the service failed; its log says why",
+		cause:  fmt.Errorf("panic: %v\n%s", v, debug.Stack()),
 	}
 }

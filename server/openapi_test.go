@@ -26,7 +26,9 @@ func loadOpenAPI(t *testing.T, raw []byte) *openapi3.T {
 }
 
 // documented is the path by which openapi.json describes a route's.
-func documented(path string) string { return strings.Replace(path, "*", "{key}", 1) }
+func documented(path string) string {
+	return strings.NewReplacer("*", "{key}", ":id", "{id}").Replace(path)
+}
 
 func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 	s := newService(t, func(c *Config) { c.PublicURL = "https://code.example.org/box" })
@@ -142,5 +144,38 @@ func TestOpenAPIRefusesWhatTheServiceRefuses(t *testing.T) {
 		var v any
 		require.NoError(t, json.Unmarshal([]byte(body), &v))
 		require.Error(t, schema.VisitJSON(v, openapi3.EnableJSONSchema2020()), body)
+	}
+}
+
+// TestEventsAreAsDescribed holds the data of each event against its schema.
+func TestEventsAreAsDescribed(t *testing.T) {
+	s := newService(t)
+	schemas := loadOpenAPI(t, openAPI).Components.Schemas
+	s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+		for _, e := range []runner.Event{
+			{Kind: runner.EventOutput, Output: []byte(stdout("10%"))},
+			{Kind: runner.EventOutput, Output: []byte(stdout("\r20%"))},
+			{Kind: runner.EventOutput, Output: []byte(picture("x"))},
+			{Kind: runner.EventUpdate, Output: []byte(picture("x"))},
+			{Kind: runner.EventOutput, Output: []byte(raised("ValueError", "y"))},
+		} {
+			events.Output(e)
+		}
+		require.NoError(t, events.File(ctx, "a/b.csv", strings.NewReader("1")))
+		if sources(t, spec)[0] == "broken" {
+			return nil, &runner.Error{Code: runner.CodeFull, Message: "full"}
+		}
+		return executed(spec, runner.StatusOK, stdout("x")), nil
+	}
+	for _, code := range []string{"good", "broken"} {
+		r := s.stream(context.Background(), `{"code":"`+code+`"}`)
+		r.want("started", nil)
+		for e, ok := r.next(); ok; e, ok = r.next() {
+			name := map[string]string{"output": "Output", "file": "File", "done": "Reply", "error": "Problem"}[e.name]
+			require.NotEmpty(t, name, e.name)
+			var data any
+			require.NoError(t, json.Unmarshal([]byte(e.data), &data))
+			require.NoError(t, schemas[name].Value.VisitJSON(data, openapi3.EnableJSONSchema2020()), e.data)
+		}
 	}
 }

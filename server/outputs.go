@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -19,16 +18,21 @@ import (
 const storeAtOnce = 4
 
 type streamOutput struct {
-	Cell int                 `json:"cell"`
-	Type notebook.OutputType `json:"type"`
-	Name string              `json:"name"`
-	Text string              `json:"text"`
+	Cell     int                 `json:"cell"`
+	Type     notebook.OutputType `json:"type"`
+	Name     string              `json:"name"`
+	Text     string              `json:"text"`
+	Replaced int                 `json:"replaced_lines,omitempty"` // of an event alone
 }
 
 type bundleOutput struct {
 	Cell int                 `json:"cell"`
 	Type notebook.OutputType `json:"type"`
 	Data map[string]any      `json:"data"` // string, JSON, or blobLink
+
+	// of an event alone
+	DisplayID string `json:"display_id,omitempty"`
+	Update    bool   `json:"update,omitempty"` // of all that has this DisplayID
 }
 
 type errorOutput struct {
@@ -55,9 +59,9 @@ type imageEntry struct {
 }
 
 // blobsOf lists what is to be stored, in order of appearance.
-func blobsOf(r *notebook.Result) []*notebook.Blob {
+func blobsOf(outputs ...notebook.Output) []*notebook.Blob {
 	var out []*notebook.Blob
-	for _, o := range r.Outputs {
+	for _, o := range outputs {
 		start := len(out)
 		for _, d := range o.Data {
 			if d.Blob != nil {
@@ -79,64 +83,65 @@ func number(name string) int {
 	return n
 }
 
-// keep stores the notebook and the blobs. What could not be stored has no link.
-func (s *Server) keep(ctx context.Context, k *keeper, executed []byte, blobs []*notebook.Blob) (*notebookLink, map[*notebook.Blob]string) {
+// keep stores the notebook, and the blobs whose URLs are not known yet by their
+// names. What could not be stored has no link.
+func (s *Server) keep(ctx context.Context, k *keeper, executed []byte, blobs []*notebook.Blob, known map[string]string) (*notebookLink, map[string]string) {
 	var link *notebookLink
 	found := make([]string, len(blobs))
 	var group errgroup.Group
 	group.SetLimit(storeAtOnce)
-	put := func(kind storage.Kind, name string, content []byte) string {
-		ctx, cancel := context.WithTimeout(ctx, storeTime)
-		defer cancel()
-		object, err := k.put(ctx, kind, name, name, bytes.NewReader(content))
-		if err != nil {
-			return ""
-		}
-		return object.url
-	}
 	if executed != nil {
 		group.Go(func() error {
-			if url := put(storage.KindNotebook, "notebook.ipynb", executed); url != "" {
+			if url := k.keep(ctx, storage.KindNotebook, "notebook.ipynb", executed); url != "" {
 				link = &notebookLink{url}
 			}
 			return nil
 		})
 	}
 	for i, b := range blobs {
+		if found[i] = known[b.Name]; found[i] != "" {
+			continue
+		}
 		group.Go(func() error {
-			found[i] = put(storage.KindImage, b.Name, b.Bytes)
+			found[i] = k.keep(ctx, storage.KindImage, b.Name, b.Bytes)
 			return nil
 		})
 	}
 	_ = group.Wait() // each says for itself how it went
-	urls := map[*notebook.Blob]string{}
+	urls := map[string]string{}
 	for i, b := range blobs {
-		urls[b] = found[i]
+		urls[b.Name] = found[i]
 	}
 	return link, urls
 }
 
-func outputsOf(r *notebook.Result, urls map[*notebook.Blob]string) []any {
+func outputsOf(r *notebook.Result, urls map[string]string) []any {
 	out := []any{}
 	for _, o := range r.Outputs {
-		switch o.Type {
-		case notebook.TypeStream:
-			out = append(out, streamOutput{o.Cell, o.Type, o.Name, o.Text})
-		case notebook.TypeError:
-			out = append(out, errorOutput{o.Cell, o.Type, o.Name, o.Message, o.Traceback})
-		default:
-			out = append(out, bundleOutput{o.Cell, o.Type, bundle(o.Data, urls)})
-		}
+		out = append(out, outputOf(o, urls, false))
 	}
 	return out
 }
 
-func bundle(data map[string]notebook.Datum, urls map[*notebook.Blob]string) map[string]any {
+// outputOf is an entry of the reply's outputs, or of the events, where it may be
+// the update of one. urls are those of the blobs, by name.
+func outputOf(o notebook.Output, urls map[string]string, update bool) any {
+	switch o.Type {
+	case notebook.TypeStream:
+		return streamOutput{o.Cell, o.Type, o.Name, o.Text, o.Replaced}
+	case notebook.TypeError:
+		return errorOutput{o.Cell, o.Type, o.Name, o.Message, o.Traceback}
+	default:
+		return bundleOutput{o.Cell, o.Type, bundle(o.Data, urls), o.DisplayID, update}
+	}
+}
+
+func bundle(data map[string]notebook.Datum, urls map[string]string) map[string]any {
 	out := map[string]any{}
 	for mediaType, d := range data {
 		switch {
 		case d.Blob != nil:
-			out[mediaType] = blobLink{d.Blob.Name, urls[d.Blob]}
+			out[mediaType] = blobLink{d.Blob.Name, urls[d.Blob.Name]}
 		case d.Text != nil:
 			out[mediaType] = *d.Text
 		case json.Valid(d.JSON): // as notebook promises; a reply must not fail by it
@@ -146,13 +151,13 @@ func bundle(data map[string]notebook.Datum, urls map[*notebook.Blob]string) map[
 	return out
 }
 
-func imagesOf(blobs []*notebook.Blob, urls map[*notebook.Blob]string, linkOnly bool) []imageEntry {
+func imagesOf(blobs []*notebook.Blob, urls map[string]string, linkOnly bool) []imageEntry {
 	out := []imageEntry{}
 	for _, b := range blobs {
 		if !strings.HasPrefix(b.MediaType, "image/") {
 			continue
 		}
-		entry := imageEntry{b.Name, b.MediaType, len(b.Bytes), b.Width, b.Height, urls[b], nil}
+		entry := imageEntry{b.Name, b.MediaType, len(b.Bytes), b.Width, b.Height, urls[b.Name], nil}
 		if !linkOnly {
 			entry.Data = b.Bytes
 		}

@@ -36,9 +36,11 @@ const (
 	drainBytes = 64 << 20
 )
 
-// pace holds the two grace times, which tests shorten.
+// pace holds the times that tests shorten: the two grace times, and those of
+// streams, where 0 is the default.
 type pace struct {
 	body, write time.Duration
+	head, alive time.Duration
 }
 
 // HTTPServer is an http.Server for Handler, with its deadlines set.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -21,23 +22,29 @@ const (
 type partial struct {
 	notebook []byte // as it was sent in
 	cells    map[int]*partialCell
-	left     int64 // bytes that may still be kept
-	cut      bool  // something was not kept
+	displays map[string]map[int][]int // indexes of outputs, by display id and cell
+	left     int64                    // bytes that may still be kept
+	cut      bool                     // something was not kept
 }
 
 type partialCell struct {
 	outputs []json.RawMessage
-	updates map[string]int // index of the last update of a display, by its id
+	ids     []string // of the displays among them
 }
 
 func newPartial(spec runner.Spec) *partial {
-	return &partial{notebook: spec.Notebook, cells: map[int]*partialCell{}, left: 2*spec.Limits.Output + partialSlack}
+	return &partial{
+		notebook: spec.Notebook,
+		cells:    map[int]*partialCell{},
+		displays: map[string]map[int][]int{},
+		left:     2*spec.Limits.Output + partialSlack,
+	}
 }
 
 // add takes one event, whose output is hostile.
 func (p *partial) add(e runner.Event) {
 	if e.Kind == runner.EventClear {
-		delete(p.cells, e.Cell)
+		p.clear(e.Cell)
 		return
 	}
 	// What is cleared or replaced counts on: the bound is on work as well.
@@ -45,32 +52,66 @@ func (p *partial) add(e runner.Event) {
 		p.cut = true
 		return
 	}
+	output, id := withoutTransient(e.Output)
+	// As nbclient does it, what is displayed under an id that is there updates too.
+	updated := id == "" || p.update(id, output)
+	if updated && e.Kind == runner.EventUpdate {
+		return
+	}
+	// What updates a display that is not known here counts as one: what comes of
+	// a sandbox that died should rather be more than less.
 	cell := p.cells[e.Cell]
 	if cell == nil {
-		cell = &partialCell{updates: map[string]int{}}
+		cell = &partialCell{}
 		p.cells[e.Cell] = cell
 	}
-	if e.Kind == runner.EventUpdate {
-		// Which display is updated is not known, as nbformat does not keep its id;
-		// of its updates the last one counts.
-		id := displayID(e.Output)
-		if i, ok := cell.updates[id]; ok {
-			cell.outputs[i] = e.Output
-			return
+	if id != "" {
+		if p.displays[id] == nil {
+			p.displays[id] = map[int][]int{}
 		}
-		cell.updates[id] = len(cell.outputs)
+		p.displays[id][e.Cell] = append(p.displays[id][e.Cell], len(cell.outputs))
+		cell.ids = append(cell.ids, id)
 	}
-	cell.outputs = append(cell.outputs, e.Output)
+	cell.outputs = append(cell.outputs, output)
 }
 
-func displayID(output []byte) string {
-	var o struct {
-		Transient struct {
-			DisplayID string `json:"display_id"`
-		} `json:"transient"`
+func (p *partial) clear(i int) {
+	if cell := p.cells[i]; cell != nil {
+		for _, id := range cell.ids {
+			delete(p.displays[id], i)
+		}
+		delete(p.cells, i)
 	}
-	_ = json.Unmarshal(output, &o) // an output without an id has the empty one
-	return o.Transient.DisplayID
+}
+
+// update replaces all that is displayed under id, in any cell, and reports
+// whether anything is.
+func (p *partial) update(id string, output json.RawMessage) bool {
+	for i, places := range p.displays[id] {
+		for _, place := range places {
+			if p.left -= eventOverhead; p.left < 0 {
+				p.cut = true
+				return true
+			}
+			p.cells[i].outputs[place] = output
+		}
+	}
+	return len(p.displays[id]) > 0
+}
+
+// withoutTransient splits from an output what nbformat does not keep: the id of
+// a display that may be updated.
+func withoutTransient(output json.RawMessage) (json.RawMessage, string) {
+	var o map[string]json.RawMessage
+	if !bytes.Contains(output, []byte(`"transient"`)) || json.Unmarshal(output, &o) != nil {
+		return output, ""
+	}
+	var transient struct {
+		DisplayID string `json:"display_id"`
+	}
+	_ = json.Unmarshal(o["transient"], &transient) // another type than expected is no id
+	delete(o, "transient")
+	return mustJSON(o), transient.DisplayID
 }
 
 // executed is the notebook with the outputs so far, or nil where there are none.

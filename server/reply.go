@@ -46,9 +46,10 @@ type usage struct {
 
 // reply makes the answer of what is left of a run.
 func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events *sink) *reply {
-	executed, result, complete := s.decode(ctx, p, out, events.partial)
-	blobs := blobsOf(result)
-	link, urls := s.keep(ctx, events.keeper, executed, blobs)
+	events.end()
+	executed, result, complete := s.decode(ctx, p, out, events)
+	blobs := blobsOf(result.Outputs...)
+	link, urls := s.keep(ctx, events.keeper, executed, blobs, events.urls())
 
 	a := &reply{
 		ID:        p.spec.ID,
@@ -65,7 +66,7 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 			CPUMS: out.Usage.CPU.Milliseconds(), PeakMemory: out.Usage.PeakMemory,
 		},
 	}
-	a.Text = notebook.Text(result, func(b *notebook.Blob) string { return urls[b] })
+	a.Text = notebook.Text(result, func(b *notebook.Blob) string { return urls[b.Name] })
 	for _, f := range a.Files {
 		a.Text += fmt.Sprintf("[file %s: %s]\n", oneLine(strings.TrimPrefix(f.Path, dataDir)), f.URL)
 	}
@@ -73,7 +74,7 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 		a.Skipped = append(a.Skipped, runner.Skipped{Path: cellPath(d.Cell, d.MediaType), Reason: d.Reason})
 	}
 	for _, b := range blobs {
-		if urls[b] == "" {
+		if urls[b.Name] == "" {
 			a.Skipped = append(a.Skipped, runner.Skipped{Path: b.Name, Reason: errNotStored.Error()})
 		}
 	}
@@ -89,21 +90,20 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 // decode reads the executed notebook, or what is known of it by the events
 // where it did not come back or is none. complete is false where outputs may be
 // missing.
-func (s *Server) decode(ctx context.Context, p *plan, out *runner.Outcome, events *partial) (executed []byte, r *notebook.Result, complete bool) {
-	limits := decodeLimits(p.spec)
+func (s *Server) decode(ctx context.Context, p *plan, out *runner.Outcome, events *sink) (executed []byte, r *notebook.Result, complete bool) {
 	if out.Notebook != nil {
-		r, err := notebook.Decode(out.Notebook, limits)
+		r, err := events.decoder.Decode(out.Notebook)
 		if err == nil {
 			return out.Notebook, r, true
 		}
 		s.log.WarnContext(ctx, "the executed notebook cannot be read", "run", p.spec.ID, "error", err)
 	}
-	if executed = events.executed(); executed != nil {
-		if r, err := notebook.Decode(executed, limits); err == nil {
-			return executed, r, !events.cut
+	if executed = events.partial.executed(); executed != nil {
+		if r, err := events.decoder.Decode(executed); err == nil {
+			return executed, r, !events.partial.cut
 		}
 	}
-	return nil, &notebook.Result{}, !events.cut
+	return nil, &notebook.Result{}, !events.partial.cut
 }
 
 // decodeLimits are notebook's, widened where the operator lets a run put out more.

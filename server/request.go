@@ -93,9 +93,6 @@ func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error)
 			return nil, unsupportedMedia("Content-Encoding: only identity is supported")
 		}
 	}
-	if r.Header.Get("Idempotency-Key") != "" {
-		return nil, unfit("Idempotency-Key", "is not supported")
-	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if err != nil {
 		return nil, unsupportedMedia("Content-Type: is missing or malformed; %s", s.formsTaken())

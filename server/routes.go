@@ -23,6 +23,8 @@ type route struct {
 func (s *Server) routes() []route {
 	return []route{
 		{http.MethodPost, "/v1/execute", s.execute, false},
+		{http.MethodGet, executionsPrefix + ":id", s.getExecution, false},
+		{http.MethodDelete, executionsPrefix + ":id", s.cancelExecution, false},
 		{http.MethodGet, "/v1/environments", s.listEnvironments, false},
 		{http.MethodGet, filesPrefix + "*", s.serveFile, true}, // signed
 		{http.MethodGet, "/healthz", s.healthz, true},
@@ -80,14 +82,22 @@ func (s *Server) base(r *http.Request) string {
 // writeJSON encodes before it sends, so that what cannot be encoded is an error
 // and not half an answer.
 func writeJSON(c echo.Context, status int, mediaType string, v any) error {
+	body, err := encodeJSON(v)
+	if err != nil {
+		return err
+	}
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, mediaType)
+	h.Set(echo.HeaderContentLength, fmt.Sprint(len(body)))
+	return c.Blob(status, mediaType, body)
+}
+
+func encodeJSON(v any) ([]byte, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false) // nosniff and the media type hold; "<" is easier to read
 	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("encode the answer: %w", err)
+		return nil, fmt.Errorf("encode the answer: %w", err)
 	}
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, mediaType)
-	h.Set(echo.HeaderContentLength, fmt.Sprint(body.Len()))
-	return c.Blob(status, mediaType, body.Bytes())
+	return body.Bytes(), nil
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -43,6 +45,12 @@ type Config struct {
 	MaxIntake  int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
 	FetchAllow []string      // private hosts that files[].url may name; see parseFetchAllow
 
+	// ServiceID is what this service is called among those that share Store: one that
+	// starts again under its id knows at once that what it ran before is cut off. No
+	// two processes may have one at the same time. "": a new one for each start.
+	ServiceID string
+	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is DefaultResultTTL
+
 	TempDir string           // a folder of this service alone, for uploads under way
 	Log     *slog.Logger     // nil: nothing is logged
 	Now     func() time.Time // nil: time.Now
@@ -53,6 +61,7 @@ const (
 	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
 	DefaultMaxBody    = 25 << 20          // a long notebook with its old outputs
 	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
+	DefaultResultTTL  = 24 * time.Hour    // as long as the links in a result work
 	DefaultMaxIntake  = 32                // at worst 16 GiB of TempDir; more bodies than this compete for the same line
 )
 
@@ -67,6 +76,7 @@ type Store interface {
 	// Verify returns nil if q holds a link's signature for key that has not expired.
 	Verify(key string, q url.Values) error
 	Ready(ctx context.Context) error
+	Records
 }
 
 // Server answers the native API.
@@ -94,6 +104,9 @@ type Server struct {
 
 	runs       context.Context // ends when CancelRuns is called
 	cancelRuns context.CancelFunc
+	running    running
+	book       *book
+	background sync.WaitGroup
 
 	tempDir string
 	log     *slog.Logger
@@ -131,6 +144,7 @@ func New(cfg Config) (*Server, error) {
 		now:          cfg.Now,
 	}
 	s.runs, s.cancelRuns = context.WithCancel(context.Background())
+	s.running.byID = map[string]*execution{}
 	if s.limits == (runner.Limits{}) {
 		s.limits = runner.DefaultLimits()
 	}
@@ -139,6 +153,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	s.book = &book{
+		store: s.store, service: orDefault(cfg.ServiceID, rand.Text()), instance: rand.Text(),
+		ttl: orDefault(cfg.ResultTTL, DefaultResultTTL), now: s.now,
 	}
 	if err := sweepWorkspaces(s.tempDir); err != nil {
 		return nil, fmt.Errorf("server: temporary folder: %w", err)
@@ -155,12 +173,36 @@ func New(cfg Config) (*Server, error) {
 	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, log: s.log, now: s.now}
 	s.pool = cfg.Pool
 	s.echo = s.newEcho(cfg.AllowOrigins)
+	s.background.Go(s.sweepRecords)
 	return s, nil
+}
+
+// Wait returns when no run goes on, those that no client waits for included, or
+// with ctx's error.
+func (s *Server) Wait(ctx context.Context) error {
+	if err := s.running.wait(ctx); err != nil {
+		return fmt.Errorf("server: runs go on: %w", err)
+	}
+	return nil
 }
 
 // CancelRuns ends every run that goes on, and each that begins after it. Their
 // callers still get a reply, with what there was until then.
 func (s *Server) CancelRuns() { s.cancelRuns() }
+
+// Close cancels all runs and waits, within closeTime, until nothing of the Server
+// goes on. Its handler must not be called any more.
+func (s *Server) Close() error {
+	s.CancelRuns()
+	s.background.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return s.Wait(ctx)
+}
+
+// closeTime bounds the end of runs that are cancelled: the sandbox is killed, and
+// what there is of a reply stored.
+const closeTime = 15 * time.Second
 
 // Handler is the whole API.
 func (s *Server) Handler() http.Handler { return s.echo }

@@ -82,6 +82,7 @@ func newService(t *testing.T, change ...func(*Config)) *service {
 	ts := httptest.NewUnstartedServer(nil)
 	ts.Config = s.server.HTTPServer()
 	ts.Start()
+	t.Cleanup(func() { require.NoError(t, s.server.Close()) })
 	t.Cleanup(ts.Close)
 	s.url = ts.URL
 	return s

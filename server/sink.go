@@ -6,29 +6,65 @@ import (
 	"path"
 	"time"
 
+	"notebox/notebook"
 	"notebox/runner"
 	"notebox/storage"
 )
 
-// listener hears of a run while it goes on. Its methods are called one at a time
-// and must not wait for a client: the run waits for them.
+// listener hears of a run while it goes on, in order and when each image is
+// stored. Its methods are called one at a time and must not wait for a client.
 type listener interface {
-	output(entry any)     // one of the reply's outputs
+	accepted()            // the request is right in all; its run waits for a place or has one
+	output(entry any)     // one of the reply's outputs, or the update of one
+	clear(cell int)       // the outputs of a cell so far are gone
 	file(entry fileEntry) // one of the reply's files
 }
 
-// silence is the listener of those who want the whole reply alone.
+// silence is the listener of those who want the whole reply alone: for it,
+// nothing is decoded and nothing is stored while the run goes on.
 type silence struct{}
 
+func (silence) accepted()      {}
 func (silence) output(any)     {}
+func (silence) clear(int)      {}
 func (silence) file(fileEntry) {}
 
 // sink takes what a run produces while it runs; see runner.Sink.
 type sink struct {
 	keeper  *keeper
 	partial *partial
-	to      listener
+	decoder *notebook.Decoder
+	teller  *teller // nil: nobody listens
 	files   []fileEntry
+}
+
+// newSink returns the sink of a run. Its end must be called.
+func (s *Server) newSink(ctx context.Context, p *plan, to listener) *sink {
+	k := &sink{
+		keeper:  &keeper{store: s.store, log: s.log, started: p.started, run: p.spec.ID, base: p.base},
+		partial: newPartial(p.spec),
+		decoder: notebook.NewDecoder(decodeLimits(p.spec)),
+	}
+	if _, nobody := to.(silence); !nobody {
+		k.teller = newTeller(context.WithoutCancel(ctx), k.decoder, k.keeper, to)
+	}
+	return k
+}
+
+// end returns when the listener has heard everything. It may be called again.
+func (s *sink) end() {
+	if s.teller != nil {
+		s.teller.end()
+	}
+}
+
+// urls are those of the blobs that were stored while the run went on, by name;
+// after end.
+func (s *sink) urls() map[string]string {
+	if s.teller == nil {
+		return nil
+	}
+	return s.teller.urls
 }
 
 // fileEntry is a file that a run created or changed, as the reply names it.
@@ -43,7 +79,12 @@ type fileEntry struct {
 }
 
 // Output implements runner.Sink.
-func (s *sink) Output(e runner.Event) { s.partial.add(e) }
+func (s *sink) Output(e runner.Event) {
+	s.partial.add(e)
+	if s.teller != nil {
+		s.teller.event(e)
+	}
+}
 
 // File implements runner.Sink: the file goes to the store while it arrives. Its
 // error becomes the reason in the outcome's skipped files.
@@ -62,6 +103,8 @@ func (s *sink) File(ctx context.Context, name string, content io.Reader) error {
 		ExpiresAt: object.expires.UTC().Truncate(time.Second),
 	}
 	s.files = append(s.files, entry)
-	s.to.file(entry)
+	if s.teller != nil {
+		s.teller.file(entry)
+	}
 	return nil
 }

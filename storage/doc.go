@@ -28,6 +28,11 @@
 //  6. [Open] looks in the background for temporary files whose writer has died
 //     and removes them. A living writer holds a lock (flock) on its own.
 //
+// Beside objects there are records: small, unreachable by any link, and for programs
+// that share a store to agree by. [Store.PutNew] creates one if there is none, and of
+// several callers in whatever processes one succeeds; see also [Store.Replace],
+// [Store.Read] and [Store.List].
+//
 // A folder (file://) and memory (mem://) are the stores so far, both through
 // [gocloud.dev/blob], whose drivers are the boundary for further ones.
 package storage

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,6 +65,18 @@ func (t *temporary) sync() error {
 	return t.file.Sync()
 }
 
+// name gives the content of t the name of key, if no file has it: see putNewFile.
+func (f *folder) name(t *temporary, key string) error {
+	if err := t.sync(); err != nil {
+		return err
+	}
+	err := os.Link(t.file.Name(), filepath.Join(f.path, filepath.FromSlash(key)))
+	if errors.Is(err, fs.ErrExist) {
+		return ErrExists
+	}
+	return err
+}
+
 func (t *temporary) release() {
 	if t.file != nil {
 		_ = t.file.Close()
@@ -74,15 +87,54 @@ func (t *temporary) release() {
 // outside the folders that this package makes: people point a store at folders that
 // hold other things too. What it cannot read or remove, the next sweep meets again.
 func (f *folder) sweep(ctx context.Context) {
-	_ = filepath.WalkDir(filepath.Join(f.path, runsPrefix), func(path string, entry fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return fs.SkipAll
-		}
-		if err == nil && entry.Type().IsRegular() && folderTemporary.MatchString(entry.Name()) {
-			removeUnlocked(path)
-		}
+	for _, ours := range []string{runsPrefix, recordsPrefix} {
+		_ = filepath.WalkDir(filepath.Join(f.path, ours), func(path string, entry fs.DirEntry, err error) error {
+			if ctx.Err() != nil {
+				return fs.SkipAll
+			}
+			if err == nil && entry.Type().IsRegular() && folderTemporary.MatchString(entry.Name()) {
+				removeUnlocked(path)
+			}
+			return nil
+		})
+	}
+}
+
+// list calls yield for each object below the folder that key names. It is not
+// bucket.List, which walks the whole tree for each page and fails where a file is removed
+// meanwhile.
+func (f *folder) list(ctx context.Context, key string, yield func(key string) bool) error {
+	dir, err := os.Open(filepath.Join(f.path, filepath.FromSlash(key)))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
-	})
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	for {
+		entries, err := dir.ReadDir(listPage)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			below := key + "/" + entry.Name()
+			switch {
+			case entry.IsDir():
+				if err := f.list(ctx, below, yield); err != nil {
+					return err
+				}
+			case entry.Type().IsRegular() && validKey(below) && !yield(below):
+				return errStopped
+			}
+		}
+	}
 }
 
 // removeUnlocked removes the file at path if nobody holds its lock, and holds the lock

@@ -42,8 +42,11 @@ func TestFolderHoldsTheContentAlone(t *testing.T) {
 		bytes.NewReader(make([]byte, 1<<20)), iotest.ErrReader(errors.New("cut"))), "cut")
 	require.Error(t, err)
 	require.NoError(t, s.Ready(t.Context()))
+	require.NoError(t, s.PutNew(t.Context(), RecordKey("a", "b"), []byte("x")))
+	require.ErrorIs(t, s.PutNew(t.Context(), RecordKey("a", "b"), []byte("y")), ErrExists)
 
 	require.Equal(t, []string{
+		"records/a/b",
 		prefix + "out.csv",
 		prefix + "plots=/a b.png",
 	}, files(t, path), "no sidecar, no temporary file, no probe")
@@ -132,12 +135,12 @@ func (hang) Read([]byte) (int, error) {
 func TestSweepLeavesWhatIsNotOurs(t *testing.T) {
 	path := t.TempDir()
 	kept := []string{
-		"a.18f0a1b2c3d4e5f6.tmp", // not below runs/
+		"a.18f0a1b2c3d4e5f6.tmp", // below neither runs/ nor records/
 		"runs/a.csv",
 		"runs/a.tmp",
 		"runs/a.18f0a1b2c3d4e5f6.tmp.csv",
 	}
-	for _, name := range append(kept, "runs/2026-07-01/run_1/files/a.18f0a1b2c3d4e5f6.tmp") {
+	for _, name := range append(kept, "runs/2026-07-01/run_1/files/a.18f0a1b2c3d4e5f6.tmp", "records/executions/-/a.18f0a1b2c3d4e5f6.tmp") {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(path, name)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte("x"), 0o600))
 	}

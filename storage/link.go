@@ -30,7 +30,7 @@ const (
 // base is what the link starts with: "https://code.example.org". Whether there is such an
 // object is not looked up.
 func (s *Store) Link(_ context.Context, key, base string) (link string, expires time.Time, err error) {
-	if !validKey(key) {
+	if !validKey(key) || isRecord(key) {
 		return "", time.Time{}, fmt.Errorf("storage: link to %q: not a key", key)
 	}
 	expires = time.Unix(s.now().Add(s.ttl).Unix(), 0).UTC()
@@ -48,7 +48,7 @@ func (s *Store) Link(_ context.Context, key, base string) (link string, expires 
 // know are ignored: chat programs and proxies add theirs.
 func (s *Store) Verify(key string, q url.Values) error {
 	expires, signature := q[queryExpires], q[querySignature]
-	if len(expires) != 1 || len(signature) != 1 || !s.genuine(key, expires[0], signature[0]) {
+	if isRecord(key) || len(expires) != 1 || len(signature) != 1 || !s.genuine(key, expires[0], signature[0]) {
 		return fmt.Errorf("storage: verify: %w", ErrSignature)
 	}
 	seconds, err := strconv.ParseInt(expires[0], 10, 64)

@@ -43,6 +43,10 @@ var suite = []struct {
 	{"a put that is cut leaves nothing", cutPuts},
 	{"a put that is cut leaves what was there", cutReplacement},
 	{"puts on one key at once leave one of them whole", concurrentPuts},
+	{"a record is created once, replaced, read and deleted", records},
+	{"records are apart from runs, and out of reach of links", recordKeys},
+	{"records are listed", listing},
+	{"of many that create a record one does", onePutNewWins},
 	{"is ready, and leaves nothing of the probe", ready},
 }
 

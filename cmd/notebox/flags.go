@@ -23,6 +23,7 @@ type settings struct {
 	listen, publicURL string
 	storageURL        string
 	urlTTL            time.Duration
+	resultTTL         time.Duration
 	stateDir          string
 	serviceID         string
 	apiKeysFile       string
@@ -56,6 +57,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.StringVar(&s.publicURL, "public-url", "", "what links start with (default: as the request came)")
 	f.StringVar(&s.storageURL, "storage", "file://"+filepath.ToSlash(filepath.Join(data, "files")), "where files and images are kept: file:///folder or mem://")
 	f.DurationVar(&s.urlTTL, "url-ttl", storage.DefaultTTL, "how long a link to a file works")
+	f.DurationVar(&s.resultTTL, "result-ttl", server.DefaultResultTTL, "how long the reply of an asynchronous or idempotent run is kept")
 	f.StringVar(&s.stateDir, "state-dir", filepath.Join(xdg.StateHome, "notebox"), "folder of this service alone: its id, the secret of its links, uploads under way")
 	f.StringVar(&s.serviceID, "service-id", "", "whose sandboxes these are on the Docker daemon (default: made once, kept in the state folder)")
 	f.StringVar(&s.apiKeysFile, "api-keys-file", "", "file with one API key a line")
@@ -102,6 +104,7 @@ func (s *settings) check() error {
 		{"--max-waiting", s.admission.MaxWaiting >= 0},
 		{"--max-wait", s.admission.MaxWait > 0},
 		{"--url-ttl", s.urlTTL > 0},
+		{"--result-ttl", s.resultTTL > 0},
 		{"--drain", s.drain >= 0},
 	} {
 		if !p.ok {

@@ -242,18 +242,22 @@ func (p *program) newServer(keys server.Keys, all []environments.Environment) er
 		MaxBody:      p.settings.maxBody,
 		MaxUpload:    p.settings.maxUpload,
 		FetchAllow:   p.settings.fetchAllow,
+		ServiceID:    p.settings.serviceID,
+		ResultTTL:    p.settings.resultTTL,
 		TempDir:      p.state.path("uploads"),
 		Log:          p.log,
 	})
 	if err != nil {
 		return err
 	}
+	p.onClose(p.api.Close)
 	p.http = p.api.HTTPServer()
 	return nil
 }
 
 // run serves until ctx ends, then lets runs end, cancels those that take longer
-// than --drain, and returns when the last reply is out.
+// than --drain, and returns when the last reply is out or, where no client waits
+// for it, stored.
 func (p *program) run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- p.http.Serve(p.listener) }()
@@ -269,7 +273,7 @@ func (p *program) run(ctx context.Context) error {
 	}
 	p.api.CancelRuns()
 	if err := p.shutdown(closeTimeout); err != nil {
-		p.log.Warn("clients that take no reply are left", "error", err)
+		p.log.Warn("runs that do not end, or clients that take no reply, are left", "error", err)
 		return p.http.Close()
 	}
 	return nil
@@ -278,7 +282,7 @@ func (p *program) run(ctx context.Context) error {
 func (p *program) shutdown(d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	return p.http.Shutdown(ctx)
+	return errors.Join(p.http.Shutdown(ctx), p.api.Wait(ctx))
 }
 
 func (p *program) onClose(f func() error) { p.closers = append(p.closers, f) }

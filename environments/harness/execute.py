@@ -90,6 +90,7 @@ class Executor(ExecutePreprocessor):
             del content["execution_count"]
         if kind not in _FREE and not self._admit(msg, cell_index):
             return None
+        waiting = self.clear_before_next_output
         try:
             out: NotebookNode | None = super().process_message(msg, cell, cell_index)
         except CellControlSignal:
@@ -97,14 +98,24 @@ class Executor(ExecutePreprocessor):
         except Exception as e:  # noqa: BLE001 - user code can send any message
             self._drop(cell_index, kind, f"not a valid message: {type(e).__name__}")
             return None
-        if kind == "clear_output":
-            self._writer.write_json(EVENT, {"kind": "clear", "cell": cell_index})
-        elif kind == "update_display_data":
-            update = {**msg["content"], "output_type": "display_data"}
-            self._writer.write_json(EVENT, {"kind": "update", "cell": cell_index, "output": update})
+        # A clear that waits happens with the next output.
+        if (waiting and not self.clear_before_next_output) or (
+            kind == "clear_output" and not content.get("wait")
+        ):
+            self._tell("clear", cell_index)
+        if kind == "update_display_data":
+            self._tell("update", cell_index, {**content, "output_type": "display_data"})
         elif out is not None:
-            self._writer.write_json(EVENT, {"kind": "output", "cell": cell_index, "output": out})
+            # By its transient part an update finds the display; a notebook does not keep it.
+            transient = {"transient": t} if (t := content.get("transient")) else {}
+            self._tell("output", cell_index, {**out, **transient})
         return out
+
+    def _tell(self, kind: str, cell_index: int, output: dict[str, Any] | None = None) -> None:
+        event: dict[str, Any] = {"kind": kind, "cell": cell_index}
+        if output is not None:
+            event["output"] = output
+        self._writer.write_json(EVENT, event)
 
     def _admit(self, msg: dict[str, Any], cell_index: int) -> bool:
         """Check and count what a message holds before it is kept; cut it at the cap."""

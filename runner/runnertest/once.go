@@ -3,7 +3,10 @@ package runnertest
 import (
 	"context"
 	"log/slog"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
 )
@@ -18,4 +21,17 @@ func Once(ctx context.Context, e runner.Engine, log *slog.Logger, spec runner.Sp
 		_ = pool.Close(ctx) // what is left is what callers look for
 	}()
 	return runner.NewSingleUse(pool).Run(ctx, spec, events)
+}
+
+// Single returns a Runner on an engine without a pool. What it has started is gone
+// at the end of the test.
+func Single(t *testing.T, e runner.Engine, log *slog.Logger) runner.Runner {
+	t.Helper()
+	pool := runner.NewPool(e, runner.PoolOptions{Log: log})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, pool.Close(ctx))
+	})
+	return runner.NewSingleUse(pool)
 }

@@ -276,7 +276,13 @@ def test_events() -> None:
     ]
     out = [e["output"] for e in bench.events()]
     assert out[0] == {"output_type": "stream", "name": "stdout", "text": "a\n"}
-    assert out[1] == {"output_type": "display_data", "data": {"text/plain": "1"}, "metadata": {}}
+    assert out[1] == {
+        "output_type": "display_data",
+        "data": {"text/plain": "1"},
+        "metadata": {},
+        "transient": {"display_id": "1"},
+    }
+    assert "transient" not in bench.outputs[1], "a notebook has no such thing"
     assert out[2]["data"] == {"text/plain": "2"}
     assert out[2]["transient"] == {"display_id": "1"}, "which outputs it is about"
     assert [o["output_type"] for o in bench.outputs] == ["stream", "display_data", "error"]
@@ -284,6 +290,15 @@ def test_events() -> None:
     bench.take(clear())
     assert bench.events()[-1] == {"kind": "clear", "cell": 0}
     assert bench.outputs == []
+
+
+def test_clear_that_waits_for_the_next_output() -> None:
+    bench = Bench()
+    bench.take(stdout("a\n"), clear(wait=True))
+    assert [e["kind"] for e in bench.events()] == ["output"]
+    bench.take(stdout("b\n"))
+    assert [e["kind"] for e in bench.events()] == ["output", "clear", "output"]
+    assert [o["text"] for o in bench.outputs] == ["b\n"]
 
 
 def test_events_of_one_s_own_kinds_are_no_outputs() -> None:

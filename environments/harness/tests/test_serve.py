@@ -183,7 +183,7 @@ def test_process_that_was_killed_for_memory(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 ASKED = ["ask_to_end", "await_end", "kill_user"]
-KILLED = ["kill_user", "kill_user"]
+KILLED = ["step_aside", "kill_user"]
 
 
 @pytest.mark.parametrize(

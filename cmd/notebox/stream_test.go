@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// events is a run's stream, read as it comes.
+type events struct {
+	t     *testing.T
+	lines *bufio.Scanner
+}
+
+// event is one of them; a comment has no name.
+type event struct {
+	name, data string
+	at         time.Time
+}
+
+// streamed is the data of an output event.
+type streamed struct {
+	output
+	ReplacedLines int    `json:"replaced_lines"`
+	DisplayID     string `json:"display_id"`
+	Update        bool   `json:"update"`
+}
+
+func stream(ctx context.Context, t *testing.T, request map[string]any) *events {
+	t.Helper()
+	body, err := json.Marshal(request)
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, suite.program.url()+"/v1/execute", bytes.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	t.Cleanup(func() { res.Body.Close() })
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 64<<20)
+	return &events{t, lines}
+}
+
+// next returns the next event; ok is false at the end.
+func (e *events) next() (next event, ok bool) {
+	e.t.Helper()
+	for e.lines.Scan() {
+		switch field, value, _ := strings.Cut(e.lines.Text(), ": "); {
+		case field == "event":
+			next.name = value
+		case field == "data":
+			next.data = value
+		case value != "": // a comment
+			next.data = value
+		case next.data != "":
+			next.at = time.Now()
+			return next, true
+		}
+	}
+	require.NoError(e.t, e.lines.Err())
+	return event{}, false
+}
+
+// TestPrintsArriveAsTheyHappen is not parallel to others, as it takes the time.
+func TestPrintsArriveAsTheyHappen(t *testing.T) {
+	e := stream(context.Background(), t, map[string]any{"code": "import time\nfor i in range(5):\n    print(i, time.time())\n    time.sleep(1)"})
+	text, seen := "", 0
+	for {
+		next, ok := e.next()
+		require.True(t, ok)
+		if next.name == "done" {
+			break
+		}
+		if next.name != "output" {
+			continue
+		}
+		var out streamed
+		decode(t, []byte(next.data), &out)
+		if text += out.Text; !strings.HasSuffix(text, "\n") {
+			continue
+		}
+		lines := strings.Split(text, "\n")
+		number, printed, _ := strings.Cut(lines[len(lines)-2], " ")
+		require.Equal(t, strconv.Itoa(seen), number)
+		seconds, err := strconv.ParseFloat(printed, 64)
+		require.NoError(t, err)
+		took := next.at.Sub(time.Unix(0, int64(seconds*1e9)))
+		t.Logf("print %d arrived after %v", seen, took)
+		require.Less(t, took, 100*time.Millisecond, "print %d", seen)
+		seen++
+	}
+	require.Equal(t, 5, seen)
+}
+
+// shown is what a client that follows the events has on its screen.
+type shown struct {
+	outputs []streamed
+}
+
+// take does what the README's table says.
+func (s *shown) take(out streamed) {
+	if out.Update {
+		for i := range s.outputs {
+			if s.outputs[i].DisplayID == out.DisplayID {
+				s.outputs[i].Data = out.Data
+			}
+		}
+		return
+	}
+	if last := len(s.outputs) - 1; out.Type == "stream" && last >= 0 && s.outputs[last].Type == "stream" &&
+		s.outputs[last].Cell == out.Cell && s.outputs[last].Name == out.Name {
+		lines := strings.SplitAfter(s.outputs[last].Text, "\n")
+		s.outputs[last].Text = strings.Join(lines[:len(lines)-out.ReplacedLines], "") + out.Text
+		return
+	}
+	s.outputs = append(s.outputs, out)
+}
+
+func (s *shown) clear(cell int) {
+	var left []streamed
+	for _, out := range s.outputs {
+		if out.Cell != cell {
+			left = append(left, out)
+		}
+	}
+	s.outputs = left
+}
+
+// TestWhoFollowsEventsEndsAtTheReply with clears, updates, progress bars and images.
+func TestWhoFollowsEventsEndsAtTheReply(t *testing.T) {
+	t.Parallel()
+	e := stream(context.Background(), t, map[string]any{"stop_on_error": false, "timeout": 60, "cells": []string{
+		"import time\nfrom IPython.display import clear_output, display",
+		"import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nplt.plot([2, 1])\nplt.show()",
+		"print('gone', flush=True)\ntime.sleep(.2)\nclear_output()\nprint('stays')",
+		"print('gone too', flush=True)\ntime.sleep(.2)\nclear_output(wait=True)\ntime.sleep(.2)\nprint('stays too')",
+		"print('cleared by nothing')\nclear_output(wait=True)",
+		"bar = display('1%', display_id=True)\nprint('beside it')\ntime.sleep(.1)\nbar.update('2%')\nbar.display('2%')\ntime.sleep(.1)",
+		"bar.update('100%')",
+		"for i in range(4):\n    print(f'\\r{i}/3 ', end='', flush=True)\n    time.sleep(.1)\nprint()",
+		"import sys\nfrom tqdm import tqdm\nfor i in tqdm(range(4)): time.sleep(.2)\nprint('out')\nprint('err', file=sys.stderr)",
+		"open('a.txt', 'w').write('x')\n1 / 0",
+	}})
+	var screen shown
+	var files []file
+	images := map[string][]byte{} // by URL, as served when they were told of
+	count := map[string]int{}
+	for {
+		next, ok := e.next()
+		require.True(t, ok, "%v", count)
+		count[next.name]++
+		switch next.name {
+		case "output":
+			var out streamed
+			decode(t, []byte(next.data), &out)
+			if out.Update {
+				count["update"]++
+				require.NotEmpty(t, out.DisplayID)
+			}
+			if out.ReplacedLines > 0 {
+				count["replaced"]++
+			}
+			if raw, ok := out.Data["image/png"]; ok {
+				var link struct{ Name, URL string }
+				decode(t, raw, &link)
+				status, served := get(t, link.URL)
+				require.Equal(t, http.StatusOK, status)
+				images[link.URL] = served
+			}
+			screen.take(out)
+		case "clear":
+			var clear struct{ Cell int }
+			decode(t, []byte(next.data), &clear)
+			screen.clear(clear.Cell)
+		case "file":
+			var f file
+			decode(t, []byte(next.data), &f)
+			files = append(files, f)
+		}
+		if next.name != "done" {
+			continue
+		}
+		var r reply
+		decode(t, []byte(next.data), &r)
+		require.Equal(t, "error", r.Status)
+		require.Equal(t, "ZeroDivisionError", r.Error.Name)
+		var followed []output
+		for _, out := range screen.outputs {
+			followed = append(followed, out.output)
+		}
+		require.Equal(t, r.Outputs, followed)
+		require.Equal(t, r.Files, files)
+		require.Len(t, r.Images, 2)
+		for _, image := range r.Images {
+			require.Equal(t, image.Data, images[image.URL], "the URL that was told")
+		}
+		require.NotContains(t, r.Text, "gone")
+		require.Contains(t, r.Text, "stays\nstays too\ncleared by nothing\n")
+		require.Contains(t, r.Text, "100%")
+		require.Contains(t, r.Text, "3/3")
+		require.NotContains(t, r.Text, "2/3")
+		break
+	}
+	_, more := e.next()
+	require.False(t, more, "done is the last event")
+	require.Equal(t, 1, count["started"])
+	require.GreaterOrEqual(t, count["update"], 2)
+	require.GreaterOrEqual(t, count["clear"], 2)
+	require.GreaterOrEqual(t, count["replaced"], 3)
+}
+
+func TestSilentRunIsKeptAlive(t *testing.T) {
+	t.Parallel()
+	e := stream(context.Background(), t, map[string]any{"code": "import time\ntime.sleep(11)"})
+	var names []string
+	for next, ok := e.next(); ok; next, ok = e.next() {
+		names = append(names, next.name)
+	}
+	require.Equal(t, "started", names[0])
+	require.Contains(t, names, "", "a comment")
+	require.Equal(t, "done", names[len(names)-1])
+}
+
+func TestStreamThatIsLeftIsCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, leave := context.WithCancel(context.Background())
+	e := stream(ctx, t, map[string]any{"code": "import time\nprint('begun', flush=True)\ntime.sleep(25)"})
+	var started struct{ ID string }
+	next, _ := e.next()
+	decode(t, []byte(next.data), &started)
+	next, _ = e.next()
+	require.Equal(t, "output", next.name)
+	leave()
+	ended := regexp.MustCompile(fmt.Sprintf(`msg=run run=%s .*status=cancelled`, started.ID))
+	require.Eventually(t, func() bool {
+		log, err := os.ReadFile(suite.folder + "/log")
+		return err == nil && ended.Match(log)
+	}, 5*time.Second, 50*time.Millisecond)
+}

@@ -1,0 +1,255 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"notebox/runner"
+	"notebox/storage"
+)
+
+// execution is one run apart from the requests that wait for it. It lives from the
+// request that begins it, in that order:
+//
+//  1. takeIn makes it, with everything that was sent.
+//  2. register makes it known: to this process, and by a lease to others, if it is
+//     to outlive its client. A claim may give it an idempotency key.
+//  3. start gives it a goroutine, which fetches inputs, runs, and stores how it ended.
+//
+// One that is not started is discarded.
+type execution struct {
+	id          string
+	owner       string
+	fingerprint string // of its request, where that has an Idempotency-Key
+	plan        *plan
+	work        *workspace
+	intake      func() // gives its place there back; may be called again
+	detached    bool   // asynchronous or idempotent: it goes on without a client, and its end is kept
+
+	registered bool
+	leased     bool      // its lease is written
+	position   *position // of its claim; nil where it has no idempotency key
+
+	ctx      context.Context // ends with a cause, or with the service's runs
+	cancel   context.CancelCauseFunc
+	started  bool
+	accepted chan struct{} // closed when its inputs are there
+	done     chan struct{} // closed when ending is known and, where it is kept, stored
+	gone     chan struct{} // closed when nothing of it is left, goroutines included
+	ending   *ending
+}
+
+// ending is how an execution ended: with a problem, or with a reply, which is in
+// memory or in the store.
+type ending struct {
+	problem *problem
+	reply   []byte
+	key     string
+}
+
+const (
+	// resultTries is how often the store is asked to keep a result, with resultPause
+	// between: a store that restarts is back within seconds, and a client waits.
+	resultTries = 3
+	resultPause = 2 * time.Second
+)
+
+func (s *Server) newExecution(owner string, detached bool) *execution {
+	e := &execution{
+		owner: owner, detached: detached,
+		work: &workspace{parent: s.tempDir}, intake: func() {},
+		accepted: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
+	}
+	e.ctx, e.cancel = context.WithCancelCause(s.runs)
+	return e
+}
+
+func (e *execution) over() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// register makes e known to this process and, if it is to outlive its client, to
+// others.
+func (s *Server) register(ctx context.Context, e *execution) error {
+	if !e.registered {
+		if err := s.running.add(e); err != nil {
+			return err
+		}
+		e.registered = true
+	}
+	if !e.detached || e.leased {
+		return nil
+	}
+	_, err := s.book.put(ctx, executionKey(e.owner, e.id, recordLease), s.book.lease())
+	e.leased = err == nil
+	return err
+}
+
+// discard forgets an execution that was not started.
+func (s *Server) discard(e *execution) {
+	e.intake()
+	s.clear(e)
+	if e.registered && e.detached { // also where it is not known whether the lease was written
+		s.forget(e)
+	}
+	e.ending = &ending{problem: &problem{status: http.StatusServiceUnavailable, text: "the run was not started", retryAfter: time.Second}}
+	close(e.done)
+	s.running.remove(e)
+	e.cancel(nil)
+	close(e.gone)
+}
+
+// start runs e. to hears of it while it goes on. An execution that somebody listens
+// to, and which may thus be known by its id, is made known to other services too.
+func (s *Server) start(e *execution, to listener) {
+	e.started = true
+	_, silent := to.(silence)
+	var beats sync.WaitGroup
+	stop := make(chan struct{})
+	if e.detached || !silent {
+		beats.Go(func() { s.hold(e, stop) })
+	}
+	go func() {
+		defer close(e.gone)
+		defer s.running.remove(e)
+		e.ending = s.conclude(e, s.perform(e, to))
+		close(stop)
+		close(e.done)
+		e.cancel(nil)
+		beats.Wait()
+		if !e.detached && e.leased {
+			s.forget(e)
+		}
+	}()
+}
+
+// perform fetches, runs and makes the reply.
+func (s *Server) perform(e *execution, to listener) (end *ending) {
+	defer s.clear(e)
+	defer e.intake()
+	defer func() {
+		if v := recover(); v != nil {
+			end = &ending{problem: panicked(v)}
+		}
+	}()
+	answer, err := s.fetchAndRun(e, to)
+	switch {
+	case err == nil:
+	case errors.Is(context.Cause(e.ctx), errCancelled):
+		sink := s.newSink(e.ctx, e.plan, silence{})
+		answer = s.reply(context.WithoutCancel(e.ctx), e.plan, &runner.Outcome{Status: runner.StatusCancelled}, sink)
+	case s.runs.Err() != nil:
+		return &ending{problem: &problem{status: http.StatusServiceUnavailable, text: "the service is ending", cause: err}}
+	default:
+		return &ending{problem: problemOf(err)}
+	}
+	raw, err := encodeJSON(answer)
+	if err != nil {
+		return &ending{problem: problemOf(err)}
+	}
+	return &ending{reply: raw}
+}
+
+func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
+	p := e.plan
+	budget := min(s.maxUpload, s.limits.DataSize-p.inputs.size())
+	if err := s.fetcher.fetchAll(e.ctx, p.inputs, budget, e.work); err != nil {
+		return nil, err
+	}
+	p.spec.Inputs = p.inputs.spec()
+	e.intake()
+	close(e.accepted)
+	to.accepted()
+	return s.run(e.ctx, p, to)
+}
+
+// clear removes what was sent for e.
+func (s *Server) clear(e *execution) {
+	if err := e.work.remove(); err != nil {
+		s.log.Error("a request's temporary folder is left", "error", err)
+	}
+}
+
+// conclude stores how e ended, if that is kept. The cause of a failure is logged here,
+// as several requests may be told of it, or none.
+func (s *Server) conclude(e *execution, end *ending) *ending {
+	if !e.detached {
+		return end
+	}
+	if p := end.problem; p != nil && p.cause != nil {
+		s.log.Error("a run failed", "run", e.id, "owner", e.owner, "status", p.status, "error", p.cause)
+		public := *p
+		public.cause = nil
+		end = &ending{problem: &public}
+	}
+	if errors.Is(context.Cause(e.ctx), errOvertaken) || s.book.superseded(context.Background(), e) {
+		s.log.Warn("a run was taken over by another service; its result is not kept", "run", e.id)
+		return &ending{problem: overtaken()}
+	}
+	var err error
+	for try := range resultTries {
+		if try > 0 {
+			select {
+			case <-time.After(resultPause):
+			case <-s.runs.Done(): // no time is left for pauses
+			}
+		}
+		if err = s.book.conclude(context.Background(), e, end); err == nil {
+			return end
+		}
+	}
+	s.log.Error("the result of a run is not kept", "run", e.id, "error", err)
+	return end
+}
+
+// conclude stores an ending: the reply first, so that a result that can be seen has one.
+func (b *book) conclude(ctx context.Context, e *execution, end *ending) error {
+	r := result{}
+	if end.problem != nil {
+		r.Problem = storedOf(end.problem)
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, storeTime)
+		defer cancel()
+		key := executionKey(e.owner, e.id, recordReply)
+		if _, err := b.store.Put(ctx, key, bytes.NewReader(end.reply), key); err != nil {
+			return err
+		}
+	}
+	r.Expires = b.now().Add(b.ttl).UTC()
+	return b.replace(ctx, executionKey(e.owner, e.id, recordResult), r)
+}
+
+// forget removes the records of an execution whose end is not kept. What it cannot
+// remove, the sweep does.
+func (s *Server) forget(e *execution) {
+	for _, record := range []string{recordLease, recordCancel} {
+		if err := s.book.remove(context.Background(), executionKey(e.owner, e.id, record)); err != nil {
+			s.log.Warn("a record of a run is left", "run", e.id, "error", err)
+		}
+	}
+}
+
+// open returns the reply and its size. It must be closed.
+func (e *ending) open(ctx context.Context, store Store) (io.ReadCloser, int64, error) {
+	if e.reply != nil {
+		return io.NopCloser(bytes.NewReader(e.reply)), int64(len(e.reply)), nil
+	}
+	r, err := store.Get(ctx, e.key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, 0, notFound() // it expired at this moment
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return r, r.Bytes, nil
+}

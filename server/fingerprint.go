@@ -1,0 +1,67 @@
+package server
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"slices"
+)
+
+// fingerprint tells whether two requests mean the same: by what they ask for, not by
+// their bytes, as each form has a boundary of its own. It holds nothing that a
+// restart with other settings would change, such as a default.
+func fingerprint(req *request, p *plan) (string, error) {
+	type file struct {
+		Name, SHA256, URL string
+	}
+	var asks struct {
+		Cells       []string
+		Notebook    []byte
+		Environment string
+		Env         map[string]string
+		Timeout     *float64
+		StopOnError bool
+		LinkImages  bool
+		Files       []file
+	}
+	var err error
+	if asks.Cells, asks.Notebook, err = req.program(); err != nil {
+		return "", err
+	}
+	if book := req.Notebook.Clone(); asks.Notebook != nil && book.Canonicalize() == nil {
+		asks.Notebook = book
+	}
+	asks.Environment, asks.Env = p.spec.Environment.Name, p.spec.Env
+	asks.Timeout = (*float64)(req.Timeout)
+	asks.StopOnError, asks.LinkImages = p.spec.StopOnError, p.linkImages
+	for _, in := range p.inputs.list {
+		f := file{Name: in.name, URL: in.url}
+		if in.url == "" {
+			if f.SHA256, err = in.hash(); err != nil {
+				return "", err
+			}
+		}
+		asks.Files = append(asks.Files, f)
+	}
+	slices.SortFunc(asks.Files, func(a, b file) int { return cmp.Compare(a.Name, b.Name) })
+	sum := sha256.New()
+	if err := json.NewEncoder(sum).Encode(asks); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func (in *input) hash() (string, error) {
+	content, err := in.open()
+	if err != nil {
+		return "", err
+	}
+	defer content.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, content); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

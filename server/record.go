@@ -1,0 +1,195 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"time"
+
+	"notebox/storage"
+)
+
+// Records are what services that share a store tell each other, and themselves
+// after a restart, about executions; *storage.Store keeps them.
+type Records interface {
+	// PutNew creates a record. Of several callers at once, in whatever process,
+	// one succeeds; the others get an error that is storage.ErrExists.
+	PutNew(ctx context.Context, key string, content []byte) error
+	Replace(ctx context.Context, key string, content []byte) error
+	// Read returns an error that is storage.ErrNotFound for an unknown key.
+	Read(ctx context.Context, key string, maxBytes int64) ([]byte, error)
+	// List yields the keys below a folder, in no certain order.
+	List(ctx context.Context, folder string) iter.Seq2[string, error]
+	Delete(ctx context.Context, key string) error
+}
+
+const (
+	// recordTime bounds one call of the store for a record: what takes longer
+	// for a few hundred bytes does not work.
+	recordTime = 10 * time.Second
+	// maxRecordBytes is far above a problem that quotes a caller's text.
+	maxRecordBytes = 64 << 10
+)
+
+// The folders of records, each with a folder for every owner in it.
+const (
+	executionRecords   = "executions"
+	idempotencyRecords = "idempotency"
+)
+
+// The records of an execution, as the last part of their keys.
+const (
+	recordLease  = "lease"
+	recordCancel = "cancel"     // somebody wants it cancelled
+	recordResult = "result"     // it has ended
+	recordReply  = "reply.json" // the reply, as it was sent; there before recordResult
+)
+
+// lease says who runs an execution.
+type lease struct {
+	Service  string    `json:"service"`  // Config.ServiceID
+	Instance string    `json:"instance"` // of this start of it
+	Expires  time.Time `json:"expires"`  // renewed while the execution goes on
+}
+
+// result says how an execution ended.
+type result struct {
+	Expires time.Time      `json:"expires"` // from then on it is as if it were not there
+	Problem *storedProblem `json:"problem"` // null: there is a reply
+}
+
+// storedProblem is the public part of a problem.
+type storedProblem struct {
+	Status     int     `json:"status"`
+	Field      string  `json:"field,omitempty"`
+	Text       string  `json:"text"`
+	RetryAfter float64 `json:"retry_after,omitempty"` // seconds
+}
+
+// book reads and writes the records.
+type book struct {
+	store    Store
+	service  string
+	instance string
+	ttl      time.Duration // of results
+	now      func() time.Time
+}
+
+// executionKey is the key of one record of an execution.
+func executionKey(owner, id, record string) string {
+	return storage.RecordKey(executionRecords, ownerFolder(owner), id+"."+record)
+}
+
+// ownerFolder is "-" on a service without API keys; owners are hex digits.
+func ownerFolder(owner string) string {
+	if owner == "" {
+		return "-"
+	}
+	return owner
+}
+
+// standing is what the records say of an execution.
+type standing int
+
+const (
+	unknown standing = iota // there is none, or it expired
+	goesOn
+	brokenOff // its service ended before it did
+	ended
+)
+
+// look returns what is known of an execution that this process does not run; its
+// problem is that of one that ended with one.
+func (b *book) look(ctx context.Context, owner, id string) (standing, *problem, error) {
+	var r result
+	switch found, err := b.read(ctx, executionKey(owner, id, recordResult), &r); {
+	case err != nil:
+		return unknown, nil, err
+	case found && !b.now().Before(r.Expires):
+		return unknown, nil, nil
+	case found:
+		return ended, r.Problem.problem(), nil
+	}
+	var l lease
+	switch found, err := b.read(ctx, executionKey(owner, id, recordLease), &l); {
+	case err != nil || !found:
+		return unknown, nil, err
+	case b.alive(l):
+		return goesOn, nil, nil
+	case b.now().Before(l.Expires.Add(b.ttl)):
+		return brokenOff, nil, nil
+	}
+	return unknown, nil, nil
+}
+
+// read decodes a record. One that is none, as a power cut may leave it, is there
+// and empty: expired, and of nobody.
+func (b *book) read(ctx context.Context, key string, v any) (found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	raw, err := b.store.Read(ctx, key, maxRecordBytes)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, b.silent(err)
+	}
+	_ = json.Unmarshal(raw, v)
+	return true, nil
+}
+
+// put creates a record; false says that there is one already.
+func (b *book) put(ctx context.Context, key string, v any) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	err := b.store.PutNew(ctx, key, mustJSON(v))
+	if errors.Is(err, storage.ErrExists) {
+		return false, nil
+	}
+	if err != nil {
+		return false, b.silent(err)
+	}
+	return true, nil
+}
+
+// replace writes a record anew.
+func (b *book) replace(ctx context.Context, key string, v any) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	if err := b.store.Replace(ctx, key, mustJSON(v)); err != nil {
+		return b.silent(err)
+	}
+	return nil
+}
+
+// remove deletes a record that may be there.
+func (b *book) remove(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	if err := b.store.Delete(ctx, key); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// silent is a store that cannot be asked.
+func (b *book) silent(err error) error {
+	return &problem{
+		status: http.StatusServiceUnavailable, text: "the store of executions does not answer",
+		retryAfter: readyFor, cause: fmt.Errorf("records: %w", err),
+	}
+}
+
+func storedOf(p *problem) *storedProblem {
+	return &storedProblem{Status: p.status, Field: p.field, Text: p.text, RetryAfter: p.retryAfter.Seconds()}
+}
+
+func (p *storedProblem) problem() *problem {
+	if p == nil {
+		return nil
+	}
+	return &problem{status: p.Status, field: p.Field, text: p.Text, retryAfter: time.Duration(p.RetryAfter * float64(time.Second))}
+}

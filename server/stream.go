@@ -1,0 +1,265 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/runner"
+)
+
+const (
+	// headDelay is how long the head of a stream, once the request is accepted,
+	// waits for what happens first. A run that is refused at once (nothing starts, the queue is full) still has a
+	// status of its own then; a client that waits for its place knows the run's
+	// id all the same.
+	headDelay = 200 * time.Millisecond
+	// keepAlive is the time from one comment to the next, which holds the
+	// connection open: proxies end what is silent for 30 s and more.
+	keepAlive = 10 * time.Second
+	// backlogSlack is what may wait for a client besides what Limits.Output makes:
+	// the files' entries.
+	backlogSlack = 1 << 20
+)
+
+// eventStream tells one client of a run, as server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html): started,
+// output, clear, file, and in the end done or error, each with one line of JSON.
+// It is a listener.
+//
+// The run never waits for the client. What the client has not read waits here, at
+// most as much as a run can put out in all, so that a slow line is no reason to
+// lose anything. A client that does not read at all is noticed by the deadline of
+// each write (see pace.go), one that is behind by more than that by the bytes.
+type eventStream struct {
+	response *echo.Response
+	id       string // of the run
+	most     int64  // bytes of backlog
+	gone     func() // see streamRun
+
+	mu      sync.Mutex
+	backlog [][]byte
+	size    int64 // of backlog
+	begun   bool  // the head is sent, or is about to be
+	over    bool  // nothing comes after backlog
+	err     error // why the client did not get all
+
+	right chan struct{} // has one element when the request is accepted
+	wake  chan struct{} // has one element where write has something to look at
+	ended chan struct{} // write has
+}
+
+// errLagging is a client whose backlog is full.
+var errLagging = errors.New("the events wait for a client that does not read them")
+
+// streamRun answers a request with a run's events. run returns the reply, and
+// must have told all to its listener then. gone is called, perhaps more than once, where the
+// client can get no more of it: it left, or does not keep up. It must not wait.
+func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone func(), run func(listener) (json.RawMessage, error)) error {
+	e := s.newEventStream(c.Response(), id, 2*limits.Output+backlogSlack, gone)
+	defer e.end(nil)
+	var answer json.RawMessage
+	err := s.recoverPanic(func(echo.Context) (err error) {
+		answer, err = run(e)
+		return err
+	})(c)
+	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
+		err = s.whyNot(ctx, err)
+		e.end(problemOf(err))
+		return err // which is answered as ever where nothing was sent
+	}
+	e.put("done", answer, false)
+	return e.end(nil)
+}
+
+func (s *Server) newEventStream(response *echo.Response, id string, most int64, gone func()) *eventStream {
+	e := &eventStream{
+		response: response, id: id, most: most, gone: gone,
+		right: make(chan struct{}, 1), wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	go e.write(orDefault(s.pace.head, headDelay), orDefault(s.pace.alive, keepAlive))
+	return e
+}
+
+func (e *eventStream) accepted()            { signal(e.right) }
+func (e *eventStream) output(entry any)     { e.put("output", entry, true) }
+func (e *eventStream) clear(cell int)       { e.put("clear", clearing{cell}, true) }
+func (e *eventStream) file(entry fileEntry) { e.put("file", entry, true) }
+
+// clearing is the data of a clear event.
+type clearing struct {
+	Cell int `json:"cell"`
+}
+
+// put adds an event. The last one of a run is not bounded: it is in memory
+// already, as without a stream.
+func (e *eventStream) put(name string, data any, bounded bool) {
+	raw, err := event(name, data)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.over:
+	case err != nil:
+		e.stop(err)
+	case bounded && e.size+int64(len(raw)) > e.most:
+		e.stop(&problem{status: http.StatusRequestTimeout, text: "the events were read too slowly", cause: errLagging})
+	default:
+		e.add(raw)
+	}
+}
+
+// end waits until the client has everything, which is p as the last event, where
+// p is given and anything else was sent. The error is why the client did not get
+// all.
+func (e *eventStream) end(p *problem) error {
+	e.mu.Lock()
+	if !e.over && p != nil && (e.begun || len(e.backlog) > 0) {
+		e.add(errorEvent(p))
+	}
+	e.over = true
+	signal(e.wake)
+	e.mu.Unlock()
+	<-e.ended
+	return e.err
+}
+
+// stop ends the stream with an error in place of what waits.
+func (e *eventStream) stop(err error) {
+	e.backlog, e.size = nil, 0
+	e.add(errorEvent(problemOf(err)))
+	e.over, e.err = true, err
+	e.gone()
+}
+
+func (e *eventStream) add(raw []byte) {
+	e.backlog = append(e.backlog, raw)
+	e.size += int64(len(raw))
+	signal(e.wake)
+}
+
+// signal leaves c with its one element.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// write sends what there is, until it is over. Nothing else uses the response.
+func (e *eventStream) write(head, alive time.Duration) {
+	defer close(e.ended)
+	tick := time.NewTicker(alive)
+	defer tick.Stop()
+	var first <-chan time.Time
+	for over := false; !over; {
+		var raw []byte
+		select {
+		case <-e.wake:
+		case <-e.right:
+			first = time.After(head)
+		case <-first:
+			e.send(nil)
+		case <-tick.C:
+			e.send([]byte(": keep-alive\n\n"))
+		}
+		for raw, over = e.next(); raw != nil; raw, over = e.next() {
+			e.send(raw)
+		}
+		e.flush()
+	}
+}
+
+// next takes the oldest event. over is whether there will be none after it.
+func (e *eventStream) next() (raw []byte, over bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.backlog) == 0 {
+		return nil, e.over
+	}
+	raw, e.backlog[0] = e.backlog[0], nil
+	e.backlog = e.backlog[1:]
+	e.size -= int64(len(raw))
+	e.begun = true
+	return raw, false
+}
+
+// send writes raw, after the head where that was not sent yet.
+func (e *eventStream) send(raw []byte) {
+	if !e.begin() {
+		return
+	}
+	if !e.response.Committed {
+		h := e.response.Header()
+		h.Set(echo.HeaderContentType, "text/event-stream")
+		h.Set(echo.HeaderCacheControl, "no-store")
+		h.Set("X-Accel-Buffering", "no") // nginx
+		started, _ := event("started", map[string]string{"id": e.id})
+		raw = append(started, raw...)
+	}
+	if _, err := e.response.Write(raw); err != nil {
+		e.lose(err)
+	}
+}
+
+// begin reports whether anything may be sent: not where a refusal, whose status
+// is still to be sent, came first.
+func (e *eventStream) begin() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begun = e.begun || !e.over
+	return e.begun
+}
+
+func (e *eventStream) flush() {
+	if !e.response.Committed {
+		return
+	}
+	// Past echo, which has no error to return.
+	if err := http.NewResponseController(e.response.Writer).Flush(); err != nil {
+		e.lose(&unsentError{err})
+	}
+}
+
+// lose ends a stream that nobody reads any more.
+func (e *eventStream) lose(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.backlog, e.size = nil, 0
+	e.over = true
+	if e.err == nil {
+		e.err = err
+	}
+	e.gone()
+}
+
+// event is one event, data as one line of JSON.
+func event(name string, data any) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("event: " + name + "\ndata: ")
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(data); err != nil {
+		return nil, fmt.Errorf("encode an event: %w", err)
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// errorEvent is what the answer would have been, had the head not been sent; with
+// what its Retry-After would say.
+func errorEvent(p *problem) []byte {
+	raw, _ := event("error", struct {
+		problemBody
+		RetryAfter int `json:"retry_after,omitempty"` // seconds
+	}{
+		problemBody{"about:blank", http.StatusText(p.status), p.status, p.detail(), p.field},
+		int((p.retryAfter + time.Second - 1) / time.Second),
+	})
+	return raw
+}

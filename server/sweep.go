@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"notebox/storage"
+)
+
+const (
+	// sweepFirst is when records are swept first: a start has better things to do.
+	sweepFirst = time.Minute
+	// sweepEvery is how long expired records may take up room, and sweepTime what
+	// one sweep may take.
+	sweepEvery = 30 * time.Minute
+	sweepTime  = 10 * time.Minute
+	// sweepGrace is how long expired records stay for requests that saw them while
+	// they were there.
+	sweepGrace = time.Hour
+)
+
+// sweepRecords removes expired records until the service ends. Any number of services
+// may do it at once: each removal is by itself, and one that finds nothing is well.
+func (s *Server) sweepRecords() {
+	timer := time.NewTimer(sweepFirst)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.runs.Done():
+			return
+		case <-timer.C:
+		}
+		ctx, cancel := context.WithTimeout(s.runs, sweepTime)
+		if err := s.sweepOnce(ctx); err != nil && s.runs.Err() == nil {
+			s.log.Warn("expired records are left for the next sweep", "error", err)
+		}
+		cancel()
+		timer.Reset(sweepEvery)
+	}
+}
+
+func (s *Server) sweepOnce(ctx context.Context) error {
+	return errors.Join(
+		s.sweepFolder(ctx, executionRecords, s.book.sweepExecution),
+		s.sweepFolder(ctx, idempotencyRecords, s.book.sweepChain),
+	)
+}
+
+// sweepFolder calls sweep for each execution or chain, with what its records' keys
+// have in common.
+func (s *Server) sweepFolder(ctx context.Context, folder string, sweep func(ctx context.Context, key string) error) error {
+	previous := ""
+	for key, err := range s.store.List(ctx, storage.RecordKey(folder)) {
+		if err != nil {
+			return err
+		}
+		parent, record := path.Split(key)
+		name, _, _ := strings.Cut(record, ".")
+		if key = parent + name; key == previous { // most stores list in order
+			continue
+		}
+		previous = key
+		if err := sweep(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepExecution removes the records of an execution that expired. Its id says when
+// it began, so that of most nothing has to be read.
+func (b *book) sweepExecution(ctx context.Context, key string) error {
+	id, err := ulid.ParseStrict(strings.TrimPrefix(path.Base(key), "run_"))
+	if err != nil || !b.expired(ulid.Time(id.Time()).Add(b.ttl)) {
+		return nil // not ours, or young
+	}
+	var r result
+	var l lease
+	ended, err := b.read(ctx, key+"."+recordResult, &r)
+	if err != nil {
+		return err
+	}
+	if ended && !b.expired(r.Expires) {
+		return nil
+	}
+	if leased, err := b.read(ctx, key+"."+recordLease, &l); err != nil || !ended && leased && !b.expired(l.Expires.Add(b.ttl)) {
+		return err
+	}
+	// The lease goes last: as long as anything is left, the next sweep finds it.
+	for _, record := range []string{recordResult, recordReply, recordCancel, recordLease} {
+		if err := b.remove(ctx, key+"."+record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepChain removes the claims on an idempotency key when the execution of the last
+// one is swept. It closes the chain first, with one more claim: a request that is
+// about to add one learns of it. It removes the oldest first, so that one that adds
+// to what is half removed finds that the claim before its own is gone. Claims that
+// were made since the chain was closed are not its own: they begin the next chain.
+func (b *book) sweepChain(ctx context.Context, chain string) error {
+	last, n, err := b.last(ctx, chain)
+	if err != nil || n < 0 {
+		return err
+	}
+	if !last.Closed {
+		swept, err := b.swept(ctx, path.Base(path.Dir(chain)), last)
+		if err != nil || !swept {
+			return err
+		}
+		last, n = claim{Closed: true, Made: b.now().UTC()}, n+1
+		if first, err := b.put(ctx, claimKey(chain, n), last); err != nil || !first {
+			return err
+		}
+	}
+	for i := range n + 1 {
+		var c claim
+		if _, err := b.read(ctx, claimKey(chain, i), &c); err != nil {
+			return err
+		}
+		if c.Closed || c.Made.Before(last.Made.Add(-sweepGrace)) {
+			if err := b.remove(ctx, claimKey(chain, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// swept reports whether nothing is left of the execution that a claim names.
+func (b *book) swept(ctx context.Context, folder string, c claim) (bool, error) {
+	if !b.expired(c.Made.Add(b.ttl)) {
+		return false, nil
+	}
+	key := storage.RecordKey(executionRecords, folder, c.Execution+"."+recordLease)
+	there, err := b.read(ctx, key, new(lease))
+	return !there, err
+}
+
+// expired reports whether something may be removed.
+func (b *book) expired(at time.Time) bool { return b.now().After(at.Add(sweepGrace)) }

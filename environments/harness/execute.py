@@ -72,6 +72,11 @@ class Executor(ExecutePreprocessor):
 
     start_new_kernel_client = run_sync(async_start_new_kernel_client)
 
+    def wait_for_reply(self, msg_id: str, cell: NotebookNode | None = None) -> Any:
+        if msg_id == self._kernel.info_request:
+            return self._kernel.info
+        return super().wait_for_reply(msg_id, cell)
+
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict[str, Any], index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:

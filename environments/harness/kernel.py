@@ -107,6 +107,8 @@ class Kernel:
 
     manager: Manager
     client: AsyncKernelClient
+    info_request: str  # the id of the request that info is the reply to
+    info: dict[str, Any]
 
     def __init__(self, name: str, env: dict[str, str], modules: list[str] | None = None) -> None:
         """Start a kernel and wait until it can take a cell.
@@ -156,19 +158,25 @@ class Kernel:
         while True:
             if not await self.manager.is_alive():
                 raise RuntimeError("the kernel ended while it started")
-            request = self.client.kernel_info()
+            self.info_request = self.client.kernel_info()
             with contextlib.suppress(Empty):
-                while (await self._message(self.client.shell_channel, 1.0))[0] != request:
+                await self._answer(self.client.shell_channel, 1.0)
+                while (await self._answer(self.client.iopub_channel, 0.05))["content"].get(
+                    "execution_state"
+                ) != "idle":
                     pass
-                while await self._message(self.client.iopub_channel, 0.05) != (request, "idle"):
-                    pass
-                return
+                break
+        # nbconvert asks once more. It is told the same, without asking the kernel.
+        vars(self.client)["kernel_info"] = lambda: self.info_request
 
-    async def _message(self, channel: Any, seconds: float) -> tuple[str, str]:
-        message = await channel.get_msg(timeout=seconds)
-        return message["parent_header"].get("msg_id", ""), message["content"].get(
-            "execution_state", ""
-        )
+    async def _answer(self, channel: Any, seconds: float) -> dict[str, Any]:
+        """Return the next message on a channel that answers the request for information."""
+        while True:
+            message: dict[str, Any] = await channel.get_msg(timeout=seconds)
+            if message["parent_header"].get("msg_id") == self.info_request:
+                if message["header"].get("msg_type") == "kernel_info_reply":
+                    self.info = message
+                return message
 
     def interrupt(self) -> None:
         """Send SIGINT to the kernel and what it started, as Jupyter does."""

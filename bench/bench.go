@@ -110,7 +110,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 // measureOneWaiting is apart from the rest: sandboxes share memory, so one that is
 // alone looks larger.
 func (b *bench) measureOneWaiting(ctx context.Context) error {
-	if b.withoutPool || b.poolSize == 1 {
+	if b.poolSize == 1 {
 		return nil
 	}
 	one, err := startService(ctx, b.options, b.folder, "one", 1)
@@ -121,9 +121,6 @@ func (b *bench) measureOneWaiting(ctx context.Context) error {
 }
 
 func (b *bench) measureWaiting(ctx context.Context, s *service) error {
-	if b.withoutPool {
-		return nil
-	}
 	log.Printf("memory of %d waiting sandboxes", s.size)
 	if err := s.awaitIdle(ctx); err != nil {
 		return err

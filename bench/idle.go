@@ -14,7 +14,6 @@ const (
 	// idleTimeout is for a full pool on a machine that starts one at a time.
 	idleTimeout = 2 * time.Minute
 	idlePoll    = 20 * time.Millisecond
-	oldPoll     = 250 * time.Millisecond // asking docker costs more
 	// quietTime is how long the machine is left alone before a run: what a start
 	// or a removal leaves for the daemon to do is done by then.
 	quietTime = 100 * time.Millisecond
@@ -48,25 +47,14 @@ func (s *service) awaitIdle(ctx context.Context) error {
 		if time.Now().After(deadline) {
 			return errors.Join(fmt.Errorf("the service is not idle after %s: %s", idleTimeout, state), err)
 		}
-		if err := sleep(ctx, s.idlePoll()); err != nil {
+		if err := sleep(ctx, idlePoll); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *service) idlePoll() time.Duration {
-	if s.old {
-		return oldPoll
-	}
-	return idlePoll
-}
-
 // isIdle also says in words what it found, for the case that it stays so.
 func (s *service) isIdle(ctx context.Context) (idle bool, state string, err error) {
-	if s.old {
-		left, err := s.containers(ctx)
-		return err == nil && len(left) == 0, fmt.Sprintf("%d containers", len(left)), err
-	}
 	p, err := s.pool(ctx)
 	if err != nil {
 		return false, "its state is not known", err
@@ -101,7 +89,7 @@ func (s *service) pool(ctx context.Context) (*poolState, error) {
 		return nil, fmt.Errorf("GET /readyz: %s %s", res.Status, answer.Detail)
 	}
 	if answer.Pool == nil {
-		return nil, fmt.Errorf("GET /readyz tells nothing of a pool: is this notebox older than --pool-size? See -without-pool")
+		return nil, fmt.Errorf("GET /readyz tells nothing of a pool")
 	}
 	return answer.Pool, nil
 }

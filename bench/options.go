@@ -29,14 +29,13 @@ const (
 )
 
 type options struct {
-	notebox     string // path of the program
-	poolSize    int
-	withoutPool bool
-	serveFlags  []string
-	out         string // path of the JSON file
-	table       string // path of a JSON file to print and nothing else
-	quick       bool
-	warmUp      bool // one run of each that is not counted
+	notebox    string // path of the program
+	poolSize   int
+	serveFlags []string
+	out        string // path of the JSON file
+	table      string // path of a JSON file to print and nothing else
+	quick      bool
+	warmUp     bool // one run of each that is not counted
 
 	cases       []benchCase
 	loadCases   []benchCase
@@ -54,7 +53,6 @@ func parseOptions(args []string) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&o.notebox, "notebox", "bin/notebox", "the program to measure")
 	f.IntVar(&o.poolSize, "pool-size", defaultPoolSize, "waiting sandboxes of the warm service (its --pool-size)")
-	f.BoolVar(&o.withoutPool, "without-pool", false, "the program is from before --pool-size: nothing waits, and the figures for warm are not warm")
 	f.StringVar(&serveFlags, "serve-flags", "", "more flags of notebox serve, for both services, with spaces between")
 	f.StringVar(&o.out, "out", filepath.Join("bench", "results", time.Now().Format(time.DateOnly)+".json"), "file for the results")
 	f.StringVar(&o.table, "table", "", "print the tables of this results file, and measure nothing")

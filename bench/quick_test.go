@@ -21,9 +21,6 @@ func TestQuick(t *testing.T) {
 	built, err := exec.Command("go", "build", "-o", program, "../cmd/notebox").CombinedOutput()
 	require.NoError(t, err, "%s", built)
 	args := []string{"-quick", "-notebox", program, "-pool-size", "2", "-out", out}
-	if !knowsPools(t, program) {
-		args = append(args, "-without-pool")
-	}
 	require.NoError(t, run(t.Context(), args))
 
 	r, err := readReport(out)
@@ -53,20 +50,10 @@ func TestQuick(t *testing.T) {
 		require.GreaterOrEqual(t, l.SecondsUntilIdle, l.Seconds)
 	}
 	require.NotEmpty(t, r.Targets)
-	if !r.NotWarm {
-		require.Equal(t, []int{1, 2}, []int{r.Memory[0].Sandboxes, r.Memory[1].Sandboxes})
-	}
+	require.Equal(t, []int{1, 2}, []int{r.Memory[0].Sandboxes, r.Memory[1].Sandboxes})
 	left, err := exec.Command("docker", "ps", "-aq", "--filter", r.label()).Output()
 	require.NoError(t, err)
 	require.Empty(t, string(left))
-}
-
-// knowsPools: a program from before --pool-size can be measured too.
-func knowsPools(t *testing.T, program string) bool {
-	t.Helper()
-	help, err := exec.Command(program, "serve", "-h").CombinedOutput()
-	require.NoError(t, err)
-	return strings.Contains(string(help), "-pool-size")
 }
 
 // label finds the filter for this benchmark's own containers in its report.

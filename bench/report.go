@@ -14,7 +14,6 @@ import (
 type Report struct {
 	Date     time.Time    `json:"date"`
 	Quick    bool         `json:"quick,omitempty"` // no measurement, see -quick
-	NotWarm  bool         `json:"not_warm,omitempty"`
 	Machine  Machine      `json:"machine"`
 	Settings Settings     `json:"settings"`
 	Method   []string     `json:"method"`
@@ -86,7 +85,7 @@ type Load struct {
 
 func newReport(o options, s *seed) *Report {
 	r := &Report{
-		Date: time.Now().UTC().Truncate(time.Second), Quick: o.quick, NotWarm: o.withoutPool,
+		Date: time.Now().UTC().Truncate(time.Second), Quick: o.quick,
 		Settings: Settings{o.poolSize, o.serveFlags, o.warmRuns, o.otherRuns, o.load.Seconds()},
 		Method: []string{
 			"a: docker " + strings.Join(s.arguments("NAME", "FOLDER"), " "),

@@ -30,7 +30,6 @@ type service struct {
 	url    string
 	size   int // of its pool
 	folder string
-	old    bool // knows no --pool-size
 
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -44,7 +43,6 @@ func startService(ctx context.Context, o options, folder, name string, size int)
 		id:     "bench-" + filepath.Base(folder) + "-" + name,
 		size:   size,
 		folder: filepath.Join(folder, name),
-		old:    o.withoutPool,
 		exited: make(chan struct{}),
 	}
 	if err := os.Mkdir(s.folder, 0o700); err != nil {
@@ -71,9 +69,8 @@ func (s *service) arguments(more []string) []string {
 		"serve", "--listen", "127.0.0.1:0", "--service-id", s.id,
 		"--state-dir", filepath.Join(s.folder, "state"),
 		"--storage", "file://" + filepath.ToSlash(s.stored()),
-	}
-	if !s.old {
-		args = append(args, "--pool-size", strconv.Itoa(s.size))
+		// Of one size throughout, so that a full pool is always the same.
+		"--pool-size", strconv.Itoa(s.size), "--pool-max", strconv.Itoa(s.size),
 	}
 	return append(args, more...)
 }

@@ -22,9 +22,6 @@ func (r *Report) tableHead(t *strings.Builder) {
 	if r.Quick {
 		t.WriteString("**A quick run: these figures show that the benchmark works, and nothing else.**\n\n")
 	}
-	if r.NotWarm {
-		t.WriteString("**This notebox has no pool: what is called warm is not.**\n\n")
-	}
 	m := r.Machine
 	commit := ""
 	if m.Commit != "" {

@@ -35,11 +35,9 @@ func (r *Report) judge() []Target {
 		if c == nil {
 			continue
 		}
-		if !r.NotWarm {
-			atLeast(c.Title+": warm, times faster at p50", t.p50, c.FasterP50[wayWarm])
-			if t.p99 > 0 {
-				atLeast(c.Title+": warm, p99 against docker run's p50, times faster", t.p99, c.FasterP99OfP50[wayWarm])
-			}
+		atLeast(c.Title+": warm, times faster at p50", t.p50, c.FasterP50[wayWarm])
+		if t.p99 > 0 {
+			atLeast(c.Title+": warm, p99 against docker run's p50, times faster", t.p99, c.FasterP99OfP50[wayWarm])
 		}
 		if t.emptyP50 > 0 {
 			atLeast(c.Title+": empty pool, times faster at p50", t.emptyP50, c.FasterP50[wayEmpty])

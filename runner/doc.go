@@ -5,13 +5,15 @@
 //
 //  1. Admission: it takes a place among those that run, or waits for one, in fair
 //     turns between owners, or is turned away (Admission, a decorator of a Runner).
-//  2. An Engine starts a sandbox; the program inside says that it is ready.
+//  2. A Pool has a sandbox that waits, or an Engine starts one; the program inside
+//     says that it is ready.
 //  3. The job goes in over the sandbox's one stream: the notebook, the limits,
 //     the input files. See internal/frame for the protocol.
 //  4. Output events come out as they happen and go to the Sink.
 //  5. The outcome comes out: how it ended, the executed notebook, and each file
 //     that is new, whose content goes to the Sink while it arrives.
-//  6. The sandbox is killed. Run returns when nothing of it is left.
+//  6. Run returns: no process of the run is left. The sandbox is removed in the
+//     background, counted until it is gone, and replaced in the pool.
 //
 // Nothing that comes out of a sandbox is trusted: sizes are bounded before
 // memory is taken for them, and there is a deadline on every wait. A user's

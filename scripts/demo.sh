@@ -9,7 +9,9 @@ cd "$root"
 readonly start_seconds=60
 folder=$(mktemp -d "${TMPDIR:-/tmp}/notebox-demo.XXXXXX")
 log=$folder/log
-bin/notebox serve --listen 127.0.0.1:0 --state-dir "$folder/state" --storage "file://$folder/files" 2>"$log" &
+# What a .env file or the caller's variables set is for a service of theirs.
+for name in $(compgen -e NOTEBOX_); do unset "$name"; done
+(cd "$folder" && exec "$root/bin/notebox" serve --listen 127.0.0.1:0 --state-dir "$folder/state" --storage "file://$folder/files" 2>"$log") &
 service=$!
 stop() {
   kill "$service" 2>/dev/null || true

@@ -30,6 +30,6 @@ check staticcheck go tool -modfile=tools.mod staticcheck ./...
 check "import rule" go tool -modfile=tools.mod depguard ./...
 check "ruff check" in_harness ruff check --no-cache
 check "ruff format" in_harness ruff format --no-cache --check
-check mypy in_harness mypy --cache-dir="${TMPDIR:-/tmp}/notebox-mypy" .
+check mypy in_harness mypy --cache-dir="$root/.venv/mypy" .
 check shellcheck shellcheck -x scripts/*.sh .ci/run
 exit "$failed"

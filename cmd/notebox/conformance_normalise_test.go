@@ -184,7 +184,7 @@ func withoutWriteFrame(outputs []any) []any {
 	for _, o := range outputs {
 		if frames, ok := o.(object)["traceback"].([]any); ok {
 			o.(object)["traceback"] = slices.DeleteFunc(frames, func(f any) bool {
-				return strings.Contains(f.(string), "/opt/notebox/launch.py") && strings.Contains(f.(string), "OutStream.write")
+				return strings.Contains(f.(string), "/opt/notebox/application.py") && strings.Contains(f.(string), "OutStream.write")
 			})
 		}
 	}

@@ -34,12 +34,14 @@ const corpus = "testdata/conformance"
 const conformanceTimeout = 2 * time.Minute
 
 // TestConformance runs the corpus twice: by Jupyter's own command line in a fresh
-// container, and by the service. The executed notebooks must be equal.
+// container, and by the service in a sandbox that was warm. The executed notebooks
+// must be equal.
 func TestConformance(t *testing.T) {
 	names, err := filepath.Glob(corpus + "/[0-9]*")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(names), 30)
 	image := sandboxImage(t)
+	service := warmService(t, "conformance")
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			sample := readSample(t, name)
@@ -52,7 +54,7 @@ func TestConformance(t *testing.T) {
 				raw, err := executeByJupyter(t.Context(), image, sample.document)
 				jupyter <- result{raw, err}
 			}()
-			got := executeByService(t, sample.document)
+			got := executeByService(t, service, sample.document)
 			want := <-jupyter
 			require.NoError(t, want.err)
 			require.Empty(t, difference("", normalised(t, sample, want.raw), normalised(t, sample, got)),
@@ -105,9 +107,9 @@ func readSample(t *testing.T, name string) sample {
 	return s
 }
 
-func executeByService(t *testing.T, document []byte) []byte {
+func executeByService(t *testing.T, p *program, document []byte) []byte {
 	t.Helper()
-	r := execute(t, map[string]any{
+	r := executeWarm(t, p, map[string]any{
 		"notebook":      json.RawMessage(document),
 		"stop_on_error": false,
 		"timeout":       conformanceTimeout.Seconds(),
@@ -219,8 +221,8 @@ func TestConformanceComparison(t *testing.T) {
 		{desc: "what is at an address", rule: "addresses", one: outputs(shown), other: outputs(strings.Replace(shown, "<f", "<g", 1)), differ: true},
 		{desc: "an address in a source", rule: "addresses", one: `{"metadata": {}, "source": "0x12345678"}`, other: `{"metadata": {}, "source": "0x12345679"}`, differ: true},
 
-		{desc: "a frame of the harness", rule: "write-frame", one: outputs(failure(`"a", "b"`)), other: outputs(failure(`"a", "File /opt/notebox/launch.py:5, in OutStream.write", "b"`))},
-		{desc: "a frame of others", rule: "write-frame", one: outputs(failure(`"a", "b"`)), other: outputs(failure(`"a", "File launch.py:5, in OutStream.write", "b"`)), differ: true},
+		{desc: "a frame of the harness", rule: "write-frame", one: outputs(failure(`"a", "b"`)), other: outputs(failure(`"a", "File /opt/notebox/application.py:5, in OutStream.write", "b"`))},
+		{desc: "a frame of others", rule: "write-frame", one: outputs(failure(`"a", "b"`)), other: outputs(failure(`"a", "File application.py:5, in OutStream.write", "b"`)), differ: true},
 	} {
 		t.Run(strings.TrimSpace(c.desc+" "+c.rule), func(t *testing.T) {
 			execution := func(cell string) object {

@@ -8,9 +8,7 @@ before any module can have imported them.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -23,7 +21,7 @@ from wire import Recorder
 import privileges
 
 # Nothing is written beside the tests.
-_home = Path(tempfile.gettempdir(), f"notebox-hypothesis-{os.getuid()}")
+_home = Path(sys.prefix, "hypothesis")  # the virtual environment's
 hypothesis.configuration.set_hypothesis_home_dir(_home)
 hypothesis.settings.register_profile("harness", database=None, deadline=None, max_examples=60)
 hypothesis.settings.load_profile("harness")

@@ -152,5 +152,5 @@ func TestPoolOfReadyz(t *testing.T) {
 
 	answer = `{"status": "ready"}`
 	_, _, err = s.isIdle(t.Context())
-	require.ErrorContains(t, err, "-without-pool")
+	require.ErrorContains(t, err, "tells nothing of a pool")
 }

@@ -126,7 +126,7 @@ func (c *conversation) wait(maxEvent int64, over func()) {
 }
 
 // ended reports whether a sandbox that waited is none any more.
-func (c *conversation) ended() bool { return c.ahead != nil && len(c.ahead) > 0 }
+func (c *conversation) ended() bool { return len(c.ahead) > 0 }
 
 // read returns the next frame of a run.
 func (c *conversation) read(maxEvent int64) (frame.Kind, []byte, error) {

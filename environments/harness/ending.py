@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import gc
 import io
 import os
@@ -77,9 +78,19 @@ class Ending:
 
 
 def _count() -> tuple[int, int, int]:
-    """Count what an exit could have to do with: handlers, finalizers, open files."""
+    """Count what an exit could have to do with: handlers, finalizers, files open for writing."""
     return (
         atexit._ncallbacks(),
         len(weakref.finalize._registry),  # type: ignore[attr-defined]
-        len(os.listdir("/proc/self/fd")),
+        sum(map(_may_be_written, os.listdir("/proc/self/fd"))),
     )
+
+
+def _may_be_written(descriptor: str) -> bool:
+    try:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        mode = fcntl.fcntl(int(descriptor), fcntl.F_GETFL) & os.O_ACCMODE
+    except OSError:  # that of the listing itself
+        return False
+    # A pipe or a socket leads to a process, and those are told by themselves.
+    return name.startswith("/") and not name.startswith("/dev/") and mode != os.O_RDONLY

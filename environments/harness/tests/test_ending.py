@@ -92,7 +92,9 @@ def test_what_is_left_to_do(leave: Any, ending: Ending, tmp_path: Path) -> None:
 
 def test_what_leaves_nothing(ending: Ending, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("closed")
+    read = (tmp_path / "a").open()
     subprocess.run(["true"], check=True)
     daemon = threading.Thread(target=threading.Event().wait, daemon=True)
     daemon.start()
     assert ending.is_quiet()
+    read.close()

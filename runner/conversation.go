@@ -24,9 +24,14 @@ const (
 	cancelSlack = 2 * time.Second
 	// collectTimeout bounds how long files may take to come out, and be stored.
 	collectTimeout = 120 * time.Second
+	// goneTimeout is how long to wait for word of an end that writing has met.
+	goneTimeout = time.Second
 	// sigkilled is the exit code of a program that SIGKILL ended.
 	sigkilled = 128 + 9
 )
+
+// errGone is the cause where a sandbox ended before it had its job.
+var errGone = errors.New("the sandbox ended while it waited")
 
 // errDeadline is the cause where this side ended a sandbox that took too long.
 var errDeadline = errors.New("the sandbox did not answer in time")
@@ -128,6 +133,20 @@ func (c *conversation) wait(maxEvent int64, over func()) {
 // ended reports whether a sandbox that waited is none any more.
 func (c *conversation) ended() bool { return len(c.ahead) > 0 }
 
+// gone reports whether a sandbox that waited ended before it had its job.
+func (c *conversation) gone() bool {
+	if c.ahead == nil {
+		return false
+	}
+	select {
+	case r := <-c.ahead:
+		exit := (*ExitError)(nil) // not what a Close of ours makes
+		return errors.As(r.err, &exit)
+	case <-time.After(goneTimeout): // it is another error: of an input file, say
+		return false
+	}
+}
+
 // read returns the next frame of a run.
 func (c *conversation) read(maxEvent int64) (frame.Kind, []byte, error) {
 	if c.ahead == nil {
@@ -142,8 +161,11 @@ func (c *conversation) read(maxEvent int64) (frame.Kind, []byte, error) {
 // once the code may have started, unless the service itself is at fault.
 func (c *conversation) run(ctx context.Context, spec Spec, events Sink) (*Outcome, error) {
 	if err := c.send(ctx, spec); err != nil {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return &Outcome{Status: StatusCancelled}, nil
+		case c.gone():
+			return nil, fmt.Errorf("%w: %w", errGone, err)
 		}
 		return nil, err
 	}

@@ -59,23 +59,25 @@ func (p *Pool) fillOne(s *stock, f *filling) {
 	case err != nil:
 		p.failed(s, err)
 	case f.claim != nil:
+		s.pause, s.resume = 0, time.Time{}
 		p.running++
-	case p.closing.Err() != nil:
+	case p.closing.Err() != nil || len(p.room) > 0: // others wait for room
 		p.retire(c)
 	default:
 		s.pause, s.resume = 0, time.Time{}
 		p.shelve(s, c)
 	}
-	if f.claim != nil {
-		f.claim <- claimed{c, err}
+	if f.claim == nil {
+		p.fill()
+		return
 	}
-	p.fill()
+	f.claim <- claimed{c, err}
+	p.fillAfter(fillDelay)
 }
 
 // failed has the next start for the stock wait. The lock is held.
 func (p *Pool) failed(s *stock, err error) {
-	p.leave()
-	if p.closing.Err() != nil {
+	if p.closing.Err() != nil || time.Now().Before(s.resume) { // those started together fail as one
 		return
 	}
 	s.pause = min(max(2*s.pause, time.Second), maxFillPause)
@@ -92,9 +94,14 @@ func (p *Pool) shelve(s *stock, c *conversation) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if i := slices.IndexFunc(s.warm, func(w *warmSandbox) bool { return w.conversation == c }); i >= 0 {
+			age := time.Since(s.warm[i].since)
 			s.warm = slices.Delete(s.warm, i, i+1)
-			p.log.Warn("a sandbox ended while it waited", "sandbox", c.sandbox.ID())
+			p.log.Warn("a sandbox ended while it waited", "sandbox", c.sandbox.ID(), "after", age)
 			p.retire(c)
+			if age < poolTick { // or this host would do nothing else
+				s.resume = time.Now().Add(time.Second)
+				p.fillAfter(time.Second)
+			}
 			p.fill()
 		}
 	})
@@ -123,13 +130,15 @@ func (p *Pool) watch() {
 				s.target, calm[s] = max(s.Min, s.target-1), time.Now()
 			}
 			s.missed = false
-			// One at a time, so that the others are there meanwhile.
-			if len(s.warm) > s.target || len(s.warm) > 0 && time.Since(s.warm[0].since) >= age {
+			// One at a time, and only while replacements come, so that the others are
+			// there meanwhile.
+			aged := len(s.warm) > 0 && time.Since(s.warm[0].since) >= age
+			if len(s.warm) > s.target || aged && len(s.filling) == 0 && s.pause == 0 {
 				p.retire(s.warm[0].conversation)
 				s.warm = s.warm[1:]
 			}
 		}
-		p.fill()
+		p.fillAfter(fillDelay)
 		p.mu.Unlock()
 	}
 }

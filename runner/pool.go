@@ -127,9 +127,12 @@ func (p *Pool) Stats() PoolStats {
 // take returns a sandbox that is ready and that nobody else has had. until
 // bounds the wait for room; the zero time does not. The caller gives it to done.
 func (p *Pool) take(ctx context.Context, env Environment, l Limits, until time.Time) (*conversation, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	s := p.stocks[env.Name]
-	if s == nil || ofContainer(l) != ofContainer(p.options.Limits) || s.Environment.Image != env.Image {
+	if s == nil || s.Environment.Image != env.Image || !p.fits(l) {
 		s = &stock{}
 	}
 	c := s.take()
@@ -173,35 +176,39 @@ func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until ti
 	defer func() {
 		p.mu.Lock()
 		p.demand--
-		p.fill()
+		p.fillAfter(fillDelay)
 		p.mu.Unlock()
 	}()
 	if err := p.awaitRoom(ctx, until); err != nil {
 		return nil, err
 	}
 	c, err := p.start(ctx, env, l, nil, nil)
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err != nil {
-		p.leave()
 		return nil, err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.running++
 	return c, nil
 }
 
-// start returns a sandbox that is ready, in the room that the caller has taken.
+// start returns a sandbox that is ready, in the room that the caller has taken. It
+// gives the room back where it fails, and waits for no removal.
 func (p *Pool) start(ctx context.Context, env Environment, l Limits, modules []string, hurry <-chan struct{}) (*conversation, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	sandbox, err := p.engine.Start(ctx, env, l)
 	if err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.leave()
 		return nil, fmt.Errorf("start a sandbox: %w", err)
 	}
 	c := newConversation(sandbox, p.log)
 	if err := c.awaitReady(ctx, modules, hurry); err != nil {
-		c.close()
-		p.kill(sandbox)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.retire(c)
 		return nil, fmt.Errorf("sandbox %s did not get ready: %w", sandbox.ID(), explainExit(err, p.log))
 	}
 	return c, nil
@@ -249,7 +256,7 @@ func (p *Pool) pause(d time.Duration) {
 
 // kill ends a sandbox, as often as it takes while the pool is open.
 func (p *Pool) kill(s Sandbox) {
-	for {
+	for pause := time.Second; ; pause = min(2*pause, maxFillPause) {
 		ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 		err := s.Kill(ctx)
 		cancel()
@@ -260,6 +267,7 @@ func (p *Pool) kill(s Sandbox) {
 		if p.closing.Err() != nil {
 			return
 		}
+		p.pause(pause)
 	}
 }
 
@@ -327,6 +335,12 @@ func (p *Pool) evict() {
 		p.retire(largest.warm[0].conversation)
 		largest.warm = largest.warm[1:]
 	}
+}
+
+// fits reports whether the sandboxes of the stocks are good for a run. Their first
+// output is read with the bound that they were started with.
+func (p *Pool) fits(l Limits) bool {
+	return ofContainer(l) == ofContainer(p.options.Limits) && l.Output <= p.options.Limits.Output
 }
 
 // ofContainer leaves of limits what a container is made with.

@@ -28,7 +28,16 @@ func NewSingleUse(p *Pool) *SingleUse { return &SingleUse{pool: p} }
 // Run implements Runner. The sandbox's removal goes on after it has returned, in
 // the background: no process of the run is left then, and nobody has to wait.
 func (r *SingleUse) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, error) {
-	asked := time.Now()
+	for asked := time.Now(); ; {
+		out, err := r.try(ctx, spec, events, asked)
+		// Its code had not begun; and one that was started for this run is never gone.
+		if !errors.Is(err, errGone) {
+			return out, err
+		}
+	}
+}
+
+func (r *SingleUse) try(ctx context.Context, spec Spec, events Sink, asked time.Time) (*Outcome, error) {
 	c, err := r.pool.take(ctx, spec.Environment, spec.Limits, spec.WaitUntil)
 	if err != nil {
 		if ctx.Err() != nil {

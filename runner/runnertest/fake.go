@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"notebox/runner"
 )
@@ -24,6 +25,8 @@ type Program func(Stream) int
 type Stream struct {
 	io.ReadWriter
 	Closed <-chan struct{} // for programs that neither read nor write
+
+	id string // of the sandbox
 }
 
 // Fake is a host of sandboxes that are goroutines. The zero value is not one;
@@ -35,16 +38,27 @@ type Fake struct {
 	SlowStart bool
 	// HangAtKill has Kill wait for the end of its context, and fail.
 	HangAtKill bool
+	// OnStart is called at the begin of each Start, which an error of it ends.
+	OnStart func(context.Context, runner.Environment) error
+	// OnKill is called at the begin of each Kill, which an error of it ends.
+	OnKill func(context.Context) error
+	// WarmUp is how long a sandbox is importing, where it has something to import
+	// and nobody hurries it.
+	WarmUp time.Duration
 
 	cells     map[string]Cell
 	mu        sync.Mutex
 	sandboxes map[string]*fakeSandbox // by ID
 	started   int
+	notes     notes
 }
 
 // NewFake returns a host whose sandboxes know the cells of the suite.
 func NewFake() *Fake {
-	f := &Fake{cells: maps.Clone(suiteCells), sandboxes: map[string]*fakeSandbox{}}
+	f := &Fake{
+		cells: maps.Clone(suiteCells), sandboxes: map[string]*fakeSandbox{},
+		notes: notes{warmed: map[string][]string{}, hurried: map[string]bool{}},
+	}
 	f.Program = f.serve
 	return f
 }
@@ -102,6 +116,11 @@ func (e *fakeEngine) Start(ctx context.Context, env runner.Environment, _ runner
 	if e.host.SlowStart {
 		<-ctx.Done()
 	}
+	if e.host.OnStart != nil {
+		if err := e.host.OnStart(ctx, env); err != nil {
+			return nil, err
+		}
+	}
 	if err := errors.Join(ctx.Err(), e.Ready(ctx, env)); err != nil {
 		return nil, err
 	}
@@ -111,10 +130,11 @@ func (e *fakeEngine) Start(ctx context.Context, env runner.Environment, _ runner
 	e.host.started++
 	s := &fakeSandbox{
 		engine: e, id: fmt.Sprintf("fake-%d", e.host.started),
-		near: near, closed: make(chan struct{}), ended: make(chan struct{}),
+		near: near, far: far, closed: make(chan struct{}), ended: make(chan struct{}),
 	}
 	e.host.sandboxes[s.id], e.known[s.id] = s, true
-	go s.run(far)
+	e.host.notes.most = max(e.host.notes.most, len(e.host.sandboxes))
+	go s.run()
 	return s, nil
 }
 
@@ -149,17 +169,18 @@ type fakeSandbox struct {
 	engine *fakeEngine
 	id     string
 	near   net.Conn
+	far    net.Conn // the program's end
 	close  sync.Once
 	closed chan struct{} // near is
 	ended  chan struct{} // the program has
 	code   int           // after ended
 }
 
-func (s *fakeSandbox) run(far net.Conn) {
-	s.code = s.engine.host.Program(Stream{far, s.closed})
+func (s *fakeSandbox) run() {
+	s.code = s.engine.host.Program(Stream{s.far, s.closed, s.id})
 	s.forget()
 	close(s.ended)
-	far.Close()
+	s.far.Close()
 }
 
 // forget is what AutoRemove is for a container: one that has ended is gone.
@@ -196,6 +217,11 @@ func (s *fakeSandbox) Kill(ctx context.Context) error {
 	if s.engine.host.HangAtKill {
 		<-ctx.Done()
 		return ctx.Err()
+	}
+	if s.engine.host.OnKill != nil {
+		if err := s.engine.host.OnKill(ctx); err != nil {
+			return err
+		}
 	}
 	return s.end(ctx)
 }

@@ -16,8 +16,9 @@ type Cell func(*Kernel)
 
 // Kernel is what a cell of a fake can do.
 type Kernel struct {
-	Env   map[string]string // of the job; not to be changed
-	Files map[string]string // /mnt/data; a cell may change it
+	Sandbox string            // its ID
+	Env     map[string]string // of the job; not to be changed
+	Files   map[string]string // /mnt/data; a cell may change it
 
 	stop     bool            // after a cell that raised
 	ctx      context.Context // ends, with a cause, when the run is to end

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"notebox/runner"
@@ -46,7 +47,7 @@ func (f *Fake) serve(stream Stream) int {
 			}
 		}
 	}()
-	k := &Kernel{Env: job.Env, Files: job.files, stop: job.StopOnError, ctx: ctx, end: end, stream: stream, budget: job.MaxOutput}
+	k := &Kernel{Sandbox: stream.id, Env: job.Env, Files: job.files, stop: job.StopOnError, ctx: ctx, end: end, stream: stream, budget: job.MaxOutput}
 	begun := time.Now()
 	k.execute(f.cells, job.cells)
 	k.report(job, max(1, time.Since(begun)))
@@ -64,10 +65,23 @@ type fakeJob struct {
 }
 
 func (f *Fake) takeJob(stream Stream) (j fakeJob, err error) {
-	if kind, _, err := frame.Read(stream, 0); err != nil || kind != frame.KindWarm {
+	kind, payload, err := frame.Read(stream, 0)
+	if err != nil || kind != frame.KindWarm {
 		return j, fmt.Errorf("frame %q instead of warm: %w", rune(kind), err)
 	}
-	if err := frame.WriteJSON(stream, frame.KindReady, frame.Ready{Version: frame.Version}); err != nil {
+	warm, err := frame.Decode[frame.Warm](kind, payload)
+	if err != nil {
+		return j, err
+	}
+	f.noteWarm(stream.id, warm.Modules)
+	ready := sync.OnceValue(func() error {
+		return frame.WriteJSON(stream, frame.KindReady, frame.Ready{Version: frame.Version})
+	})
+	if f.WarmUp > 0 && len(warm.Modules) > 0 {
+		// An error shows on the reading side.
+		imports := time.AfterFunc(f.WarmUp, func() { _ = ready() })
+		defer imports.Stop()
+	} else if err := ready(); err != nil {
 		return j, err
 	}
 	j.files, j.placed = map[string]string{}, map[string]string{}
@@ -93,7 +107,10 @@ func (f *Fake) takeJob(stream Stream) (j fakeJob, err error) {
 			j.placed[path] = j.files[path]
 		case frame.KindGo:
 			return j, j.parse(notebook)
-		case frame.KindPing, frame.KindHurry:
+		case frame.KindHurry:
+			f.noteHurry(stream.id)
+			err = ready()
+		case frame.KindPing:
 		default:
 			err = fmt.Errorf("frame %q before go", rune(kind))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -504,18 +505,18 @@ func TestPoolRemovalFails(t *testing.T) {
 	for _, c := range []struct {
 		desc string
 		each time.Duration // attempt
-		most int           // attempts in a minute
+		most int64         // attempts in a minute
 	}{
 		{desc: "in time", each: runner.KillTimeout, most: 5},
 		{desc: "at once", most: 70},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				host, attempts := newHost(t, nil), 0
+				host, attempts := newHost(t, nil), atomic.Int64{}
 				begun := time.Now()
 				host.OnKill = func(ctx context.Context) error {
 					// The second bound is for a loop without a pause.
-					if attempts++; time.Since(begun) > time.Minute || attempts > 1000 {
+					if attempts.Add(1) > 1000 || time.Since(begun) > time.Minute {
 						return nil
 					}
 					return errors.Join(sleep(ctx, c.each), errors.New("the daemon is gone"))
@@ -524,7 +525,7 @@ func TestPoolRemovalFails(t *testing.T) {
 				require.NoError(t, p.run().err)
 				p.until(50 * time.Second)
 				require.Equal(t, runner.PoolStats{Removing: 1, Sandboxes: 1}, p.pool.Stats(), "it counts as long as it may exist")
-				require.LessOrEqual(t, attempts, c.most)
+				require.LessOrEqual(t, attempts.Load(), c.most)
 				p.until(2 * time.Minute)
 				require.Zero(t, p.pool.Stats())
 			})

@@ -100,11 +100,15 @@ class IPKernelApp(kernelapp.IPKernelApp):
 
         As code of a cell would: libraries look around for a shell, and for variables.
         """
+        # Its default was read in the harness.
+        self.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
         super().initialize(argv)
         sys.breakpointhook = breakpoint_without_debugger
         if self.stream >= 0:
             gc.disable()
-            self._import()
+            shell: Any = self.shell
+            with shell.builtin_trap:  # get_ipython is there, as in a cell
+                self._import()
             gc.enable()
             os.close(self.stream)
 

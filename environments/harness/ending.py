@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 import weakref
+from types import GeneratorType
 from typing import Any, NoReturn
 
 MAX_BLOCKS = 200_000  # of memory since the start: more is not searched for finalizers
@@ -33,7 +34,7 @@ class Ending:
     def begin(self) -> None:
         """Take what there is now as the kernel's own."""
         gc.freeze()  # what there is now stays, and is not looked at again
-        self._libraries.update(sys.modules)
+        self._libraries.update(sys.modules.keys() - {"__main__"})  # which is the user's
         self._before = _count()
         self._blocks = sys.getallocatedblocks()
 
@@ -50,11 +51,28 @@ class Ending:
             _count() == self._before
             and not any(not t.daemon and t is not own for t in threading.enumerate())
             and sys.getallocatedblocks() - self._blocks < MAX_BLOCKS
-            and not any(self._finalizes(kind) for kind in set(map(type, gc.get_objects())))
+            and not self._any_finalizes()
+        )
+
+    def _any_finalizes(self) -> bool:
+        objects = gc.get_objects()
+        kinds = set(map(type, objects))
+        return (
+            any(map(self._finalizes, kinds))
+            # Instances without fields are not in that list; their classes are.
+            or any(self._finalizes(kind) for kind in objects if isinstance(kind, type))
+            # What waits in a with or try, such as a context that was not left.
+            or (GeneratorType in kinds and any(map(self._waits, objects)))
         )
 
     def _finalizes(self, kind: type) -> bool:
         return kind.__module__ not in self._libraries and hasattr(kind, "__del__")
+
+    def _waits(self, thing: object) -> bool:
+        if type(thing) is not GeneratorType or not thing.gi_suspended:
+            return False
+        module = thing.gi_frame.f_globals.get("__name__")  # type: ignore[union-attr]
+        return module not in self._libraries
 
     def finish(self, app: Any) -> NoReturn:
         """End the process."""

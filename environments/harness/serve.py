@@ -75,6 +75,7 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     modules = json.loads(await_frame(reader, frames.WARM))["modules"]
     kernel = Kernel(NAME, warm.environment({}), modules)
     warm.after_fork()
+    codecs.register_error("ufffd", replacement)  # not in the kernel
     early = practise(kernel)
     display = Display()
     writer.write_json(frames.READY, {"version": frames.VERSION})
@@ -227,6 +228,3 @@ def replacement(e: UnicodeError) -> tuple[bytes, int]:
     """Encode what UTF-8 has no place for, a lone surrogate, as U+FFFD."""
     assert isinstance(e, UnicodeEncodeError)
     return "\ufffd".encode() * (e.end - e.start), e.end
-
-
-codecs.register_error("ufffd", replacement)

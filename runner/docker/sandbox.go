@@ -31,7 +31,8 @@ type sandbox struct {
 	log    tail           // the container's stderr
 	exit   chan exitStatus
 	cancel context.CancelFunc // of the wait for the exit
-	once   sync.Once
+	once   sync.Once          // Close
+	later  sync.Once          // the removal in the background
 }
 
 type exitStatus struct {
@@ -111,7 +112,7 @@ func (s *sandbox) Kill(ctx context.Context) error {
 	s.Close()
 	err := s.engine.remove(ctx, s.name)
 	if err != nil {
-		s.engine.removeLater(s.name)
+		s.later.Do(func() { s.engine.removeLater(s.name) })
 	}
 	return err
 }

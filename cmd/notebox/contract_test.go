@@ -196,7 +196,7 @@ func TestTenAtOnce(t *testing.T) {
 func TestBadRequestsStartNothing(t *testing.T) {
 	t.Parallel()
 	id := serviceID + "-bad"
-	p, stop, err := start(t.TempDir(), "--service-id", id)
+	p, stop, err := start(t.TempDir(), "--service-id", id, "--pool-size", "0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, stop()) }()
 	since := time.Now()

@@ -23,6 +23,7 @@ type settings struct {
 	listen, publicURL string
 	storageURL        string
 	urlTTL            time.Duration
+	linkKeys          string
 	resultTTL         time.Duration
 	stateDir          string
 	serviceID         string
@@ -58,6 +59,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.StringVar(&s.storageURL, "storage", "file://"+filepath.ToSlash(filepath.Join(data, "files")), "where files and images are kept: file:///folder or mem://")
 	f.DurationVar(&s.urlTTL, "url-ttl", storage.DefaultTTL, "how long a link to a file works")
 	f.DurationVar(&s.resultTTL, "result-ttl", server.DefaultResultTTL, "how long the reply of an asynchronous or idempotent run is kept")
+	f.StringVar(&s.linkKeys, "link-keys", "", "file with the secret that signs links, made where it is missing; services on one store share it (default: in the state folder)")
 	f.StringVar(&s.stateDir, "state-dir", filepath.Join(xdg.StateHome, "notebox"), "folder of this service alone: its id, the secret of its links, uploads under way")
 	f.StringVar(&s.serviceID, "service-id", "", "whose sandboxes these are on the Docker daemon (default: made once, kept in the state folder)")
 	f.StringVar(&s.apiKeysFile, "api-keys-file", "", "file with one API key a line")

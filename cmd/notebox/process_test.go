@@ -43,7 +43,7 @@ func startProcess(t *testing.T, id, folder string) *process {
 	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--service-id", id,
-		"--state-dir", folder+"/state", "--storage", "file://"+folder+"/files", "--drain", "2s", "--timeout", "5m")
+		"--state-dir", folder+"/state", "--storage", "file://"+folder+"/files", "--drain", "2s", "--timeout", "5m", "--pool-size", "0")
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

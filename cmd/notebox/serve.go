@@ -126,9 +126,13 @@ func (p *program) openState() (err error) {
 }
 
 func (p *program) openStore(ctx context.Context) (err error) {
+	keys := p.settings.linkKeys
+	if keys == "" {
+		keys = p.state.path("link-keys")
+	}
 	p.store, err = storage.Open(ctx, storage.Options{
 		URL:     p.settings.storageURL,
-		KeyFile: p.state.path("link-keys"),
+		KeyFile: keys,
 		TTL:     p.settings.urlTTL,
 	})
 	if err == nil {

@@ -137,7 +137,7 @@ func TestCancelled(t *testing.T) {
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	p, stop, err := start(folder, "--service-id", serviceID+"-disconnect")
+	p, stop, err := start(folder, "--service-id", serviceID+"-disconnect", "--pool-size", "0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, stop()) }()
 	ctx, cancel := context.WithCancel(t.Context())

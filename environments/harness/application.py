@@ -67,7 +67,11 @@ class IPythonKernel(ipkernel.IPythonKernel):
                 self._forget_cell()
                 IPKernelApp.ending.begin()
                 reply_content["early"] = IPKernelApp.early
-            reply_content["quiet"] = IPKernelApp.ending.is_quiet()
+            try:
+                quiet = IPKernelApp.ending.is_quiet()
+            except Exception:  # noqa: BLE001 - without a reply the run would hang
+                quiet = False
+            reply_content["quiet"] = quiet
         return metadata
 
     def _forget_cell(self) -> None:
@@ -111,6 +115,7 @@ class IPKernelApp(kernelapp.IPKernelApp):
                 self._import()
             gc.enable()
             os.close(self.stream)
+        self.ending.begin()
 
     def _import(self) -> None:
         poll = select.poll()

@@ -187,6 +187,8 @@ def practise(kernel: Kernel) -> list[str]:
     with kernel.silenced():
         executor = Executor(kernel, Unwritten(-1), True, OUTPUT_OVERHEAD * 10)
         executor.execute_notebook(nb, Untimed())
+    if executor.broken or executor.errors or kernel.has_ended():
+        raise RuntimeError("the kernel does not run a cell")
     return executor.early
 
 

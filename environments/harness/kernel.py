@@ -178,6 +178,13 @@ class Kernel:
                     self.info = message
                 return message
 
+    def has_ended(self) -> bool:
+        """Report whether the process is no more, by whatever cause."""
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
     def interrupt(self) -> None:
         """Send SIGINT to the kernel and what it started, as Jupyter does."""
         signal_group(self.pid, signal.SIGINT)

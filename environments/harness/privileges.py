@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 
+KILL_SECONDS = 5.0  # for processes to end that were killed
 USER = 64000  # uid and gid; the image's passwd calls it sandbox
 
 
@@ -96,13 +97,26 @@ def reap() -> None:
             pass
 
 
+def _fork(seconds: float) -> int:
+    """Fork; those that are ending count against the limit of processes until they are gone."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return os.fork()
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            reap()
+            time.sleep(0.001)
+
+
 def run_as_user(task: Callable[[], None], seconds: float) -> int:
     """Run task in a child with the user's rights; return its exit status.
 
     The child shares the descriptors of the stream. It is ended after the given
     time; a negative result is the signal that ended it.
     """
-    pid = os.fork()
+    pid = _fork(KILL_SECONDS)
     if pid == 0:
         status = 70  # EX_SOFTWARE of sysexits.h
         try:

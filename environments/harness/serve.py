@@ -15,8 +15,10 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import select
 import time
 from dataclasses import dataclass
+from importlib.machinery import all_suffixes
 from typing import Any
 
 import nbformat
@@ -28,13 +30,12 @@ import warm
 from display import Display
 from execute import Executor, practise
 from kernel import Kernel
-from privileges import kill_user, run_as_user
+from privileges import KILL_SECONDS, kill_user, run_as_user
 from watchdog import Watchdog
 
 NAME = "python3"  # of the kernelspec
 PLACE_SECONDS = 120.0  # for input files to arrive: 512 MiB from a slow service
 COLLECT_SECONDS = 60.0  # for new files to leave
-KILL_SECONDS = 5.0
 
 
 class BadEnvironmentError(Exception):
@@ -79,9 +80,9 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     early = practise(kernel)
     display = Display()
     writer.write_json(frames.READY, {"version": frames.VERSION})
-    job = Job(**json.loads(await_frame(reader, frames.JOB)))
+    job = Job(**json.loads(await_frame(reader, frames.JOB, kernel)))
     nb = nbformat.reads(await_notebook(reader, job.notebook_bytes), as_version=4)
-    if job.env or shadow(job.inputs, early):
+    if job.env or shadow(job.inputs, early) or kernel.has_ended():
         # Some variables are read when an interpreter starts, or a library is loaded; and
         # a file named like a library is to be imported instead of it.
         kernel.close()
@@ -105,7 +106,12 @@ def shadow(inputs: list[str], modules: list[str]) -> bool:
 
     A new kernel imports that file, which comes first on its sys.path.
     """
-    return any(path.partition("/")[0].partition(".")[0] in modules for path in inputs)
+    for path in inputs:
+        name, folder, _ = path.partition("/")
+        endings = [] if folder else [e for e in all_suffixes() if name.endswith(e)]
+        if (folder and name in modules) or any(name.removesuffix(e) in modules for e in endings):
+            return True
+    return False
 
 
 def place(reader: frames.Reader, job: Job) -> None:
@@ -125,14 +131,32 @@ def collect(writer: frames.Writer, untouched: dict[str, files.Mark], job: Job) -
     return run_as_user(collector.collect, COLLECT_SECONDS) == 0
 
 
-def await_frame(reader: frames.Reader, expected: bytes) -> bytes:
-    """Return the payload of the next frame but pings and such, which must be of this kind."""
+def await_frame(reader: frames.Reader, expected: bytes, kernel: Kernel | None = None) -> bytes:
+    """Return the payload of the next frame but pings and such, which must be of this kind.
+
+    Raises RuntimeError where the kernel ends meanwhile: nobody else would know.
+    """
     while True:
+        if kernel is not None:
+            await_input(reader.fd, kernel.pid)
         kind, payload = reader.read()
         if kind == expected:
             return payload
         if kind not in (frames.PING, frames.HURRY):
             raise frames.ProtocolError(f"{kind!r} instead of {expected!r}")
+
+
+def await_input(fd: int, pid: int) -> None:
+    """Return when there is something to read; reading knows how long to wait for that."""
+    process = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.register(process, select.POLLIN)
+        if (process, select.POLLIN) in poll.poll(frames.IDLE_SECONDS * 1000):
+            raise RuntimeError("the kernel ended while it waited")
+    finally:
+        os.close(process)
 
 
 def await_notebook(reader: frames.Reader, size: int) -> str:

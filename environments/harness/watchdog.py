@@ -12,10 +12,9 @@ from collections.abc import Callable
 import frames
 from display import Display
 from kernel import Kernel
-from privileges import kill_user
+from privileges import KILL_SECONDS, kill_user
 
 GRACE_SECONDS = 1.0  # from the interrupt of a run whose time is over to its end
-KILL_SECONDS = 5.0
 
 
 class Watchdog(threading.Thread):

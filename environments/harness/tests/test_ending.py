@@ -73,6 +73,23 @@ def object_with_del(_: Path) -> Iterator[None]:
     kept.clear()
 
 
+def object_without_fields(_: Path) -> Iterator[None]:
+    class Small(Saved):
+        __slots__ = ()
+
+    Small.__module__ = "analysis"
+    kept = [Small()]
+    yield
+    kept.clear()
+
+
+def suspended(_: Path) -> Iterator[None]:
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec("def g():\n try: yield\n finally: pass\nx = g(); next(x)", space)
+    yield
+    space.clear()
+
+
 def many_objects(_: Path) -> Iterator[None]:
     kept = [[i] for i in range(MAX_BLOCKS)]
     yield
@@ -81,7 +98,17 @@ def many_objects(_: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "leave",
-    [open_file, exit_handler, finalizer, thread, child, object_with_del, many_objects],
+    [
+        open_file,
+        exit_handler,
+        finalizer,
+        thread,
+        child,
+        object_with_del,
+        object_without_fields,
+        suspended,
+        many_objects,
+    ],
 )
 def test_what_is_left_to_do(leave: Any, ending: Ending, tmp_path: Path) -> None:
     left = leave(tmp_path)
@@ -98,3 +125,23 @@ def test_what_leaves_nothing(ending: Ending, tmp_path: Path) -> None:
     daemon.start()
     assert ending.is_quiet()
     read.close()
+
+
+class Eager(type):  # noqa: PLW1641 - on purpose
+    """A class that has a say wherever it is looked at as people do."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise AssertionError(f"asked for {name}")
+
+    def __eq__(cls, other: object) -> bool:  # and so it has no hash
+        raise AssertionError("compared")
+
+
+def test_code_of_the_user_is_not_asked(ending: Ending) -> None:
+    class Watched(metaclass=Eager):
+        pass
+
+    kept = Watched()
+    dead = weakref.proxy(Watched())
+    assert ending.is_quiet()
+    assert kept is not dead

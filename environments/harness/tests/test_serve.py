@@ -226,7 +226,7 @@ def test_process_that_does_not_go_away(sent: Recorder, monkeypatch: pytest.Monke
 
 def test_names_of_modules_imported_beforehand() -> None:
     early = ["numpy", "pandas"]
-    for path in ("pandas.py", "numpy/__init__.py", "pandas.cpython-313-x86_64-linux-gnu.so"):
+    for path in ("pandas.py", "numpy/__init__.py", "numpy/a.txt", "pandas.so"):
         assert serve.shadow(["a.csv", path], early)
     assert not serve.shadow([], early)
-    assert not serve.shadow(["pandas_data.csv", "sub/pandas.py", "json.py"], early)
+    assert not serve.shadow(["pandas_data.csv", "pandas.csv", "sub/pandas.py", "json.py"], early)

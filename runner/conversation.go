@@ -45,6 +45,8 @@ type conversation struct {
 	alive context.Context // until close
 	over  context.CancelFunc
 	ahead chan received // the next frame, where wait reads it; else nil
+
+	finished bool // the sandbox has said that no process of the run is left
 }
 
 // received is what came of reading a frame.
@@ -133,18 +135,24 @@ func (c *conversation) wait(maxEvent int64, over func()) {
 // ended reports whether a sandbox that waited is none any more.
 func (c *conversation) ended() bool { return len(c.ahead) > 0 }
 
-// gone reports whether a sandbox that waited ended before it had its job.
-func (c *conversation) gone() bool {
-	if c.ahead == nil {
-		return false
+// whyNotSent finds what the sandbox had to say where it did not take a job.
+func (c *conversation) whyNotSent(sending error) error {
+	waited := c.ahead != nil
+	if !waited {
+		c.wait(0, func() {})
 	}
 	select {
 	case r := <-c.ahead:
 		exit := (*ExitError)(nil) // not what a Close of ours makes
-		return errors.As(r.err, &exit)
+		switch {
+		case r.err == nil && r.kind == frame.KindFailed:
+			return failure(r.payload)
+		case waited && errors.As(r.err, &exit):
+			return fmt.Errorf("%w: %w", errGone, sending)
+		}
 	case <-time.After(goneTimeout): // it is another error: of an input file, say
-		return false
 	}
+	return sending
 }
 
 // read returns the next frame of a run.
@@ -164,10 +172,9 @@ func (c *conversation) run(ctx context.Context, spec Spec, events Sink) (*Outcom
 		switch {
 		case ctx.Err() != nil:
 			return &Outcome{Status: StatusCancelled}, nil
-		case c.gone():
-			return nil, fmt.Errorf("%w: %w", errGone, err)
+		default:
+			return nil, c.whyNotSent(err)
 		}
-		return nil, err
 	}
 	return newReception(c, spec, events).receive(ctx)
 }

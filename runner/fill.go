@@ -133,7 +133,8 @@ func (p *Pool) watch() {
 			// One at a time, and only while replacements come, so that the others are
 			// there meanwhile.
 			aged := len(s.warm) > 0 && time.Since(s.warm[0].since) >= age
-			if len(s.warm) > s.target || aged && len(s.filling) == 0 && s.pause == 0 {
+			replaced := len(s.filling) == 0 && s.pause == 0 && p.demand == 0 && len(p.room) == 0
+			if len(s.warm) > s.target || aged && replaced {
 				p.retire(s.warm[0].conversation)
 				s.warm = s.warm[1:]
 			}

@@ -145,6 +145,9 @@ func (p *Pool) take(ctx context.Context, env Environment, l Limits, until time.T
 	s.missed = true
 	s.target = min(s.target+1, max(s.Max, s.Min))
 	claim := s.claim()
+	if claim == nil {
+		p.demand++
+	}
 	p.mu.Unlock()
 	if claim != nil {
 		select {
@@ -156,6 +159,9 @@ func (p *Pool) take(ctx context.Context, env Environment, l Limits, until time.T
 			p.work.Go(func() { p.giveUp(<-claim) })
 			return nil, ctx.Err()
 		}
+		p.mu.Lock()
+		p.demand++
+		p.mu.Unlock()
 	}
 	return p.startFor(ctx, env, l, until)
 }
@@ -167,12 +173,12 @@ func (p *Pool) giveUp(got claimed) {
 	}
 }
 
-// startFor starts a sandbox for a run that waits, without importing anything
-// ahead: what the run needs, it imports.
+// startFor starts a sandbox for a run that waits, which is counted as demand,
+// without importing anything ahead: what the run needs, it imports.
+//
+// Where the run leaves, the start goes on to its end and is for nothing: so what
+// exists is counted at all times.
 func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until time.Time) (*conversation, error) {
-	p.mu.Lock()
-	p.demand++
-	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		p.demand--
@@ -182,14 +188,23 @@ func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until ti
 	if err := p.awaitRoom(ctx, until); err != nil {
 		return nil, err
 	}
-	c, err := p.start(ctx, env, l, nil, nil)
-	if err != nil {
-		return nil, err
+	started := make(chan claimed, 1)
+	p.work.Go(func() {
+		c, err := p.start(p.closing, env, l, nil, nil)
+		if err == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.running++
+		}
+		started <- claimed{c, err}
+	})
+	select {
+	case got := <-started:
+		return got.c, got.err
+	case <-ctx.Done():
+		p.work.Go(func() { p.giveUp(<-started) })
+		return nil, ctx.Err()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.running++
-	return c, nil
 }
 
 // start returns a sandbox that is ready, in the room that the caller has taken. It
@@ -206,32 +221,44 @@ func (p *Pool) start(ctx context.Context, env Environment, l Limits, modules []s
 	}
 	c := newConversation(sandbox, p.log)
 	if err := c.awaitReady(ctx, modules, hurry); err != nil {
+		err = fmt.Errorf("sandbox %s did not get ready: %w", sandbox.ID(), explainExit(err, p.log))
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.retire(c)
-		return nil, fmt.Errorf("sandbox %s did not get ready: %w", sandbox.ID(), explainExit(err, p.log))
+		return nil, err
 	}
 	return c, nil
 }
 
-// done takes back a sandbox whose run is over. It does not wait for its end.
+// done takes back a sandbox whose run is over. It does not wait for its end, unless
+// the sandbox has not said that the run's processes are dead.
 func (p *Pool) done(c *conversation) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.running--
 	delay := removeDelay
-	if len(p.room) > 0 {
+	if len(p.room) > 0 || !c.finished {
 		delay = 0
 	}
-	p.retireAfter(delay, c)
+	removed := p.retireAfter(delay, c)
+	p.mu.Unlock()
+	if c.finished {
+		return
+	}
+	select {
+	case <-removed:
+	case <-time.After(killTimeout):
+	case <-p.closing.Done():
+	}
 }
 
 // retire removes a sandbox in the background. The lock is held.
 func (p *Pool) retire(c *conversation) { p.retireAfter(0, c) }
 
-func (p *Pool) retireAfter(d time.Duration, c *conversation) {
+func (p *Pool) retireAfter(d time.Duration, c *conversation) (removed <-chan struct{}) {
 	p.removing++
+	gone := make(chan struct{})
 	p.work.Go(func() {
+		defer close(gone)
 		p.pause(d)
 		c.close()
 		p.kill(c.sandbox)
@@ -241,6 +268,7 @@ func (p *Pool) retireAfter(d time.Duration, c *conversation) {
 		p.leave()
 		p.fill()
 	})
+	return gone
 }
 
 // pause waits, but not for a pool that is being closed.
@@ -279,7 +307,9 @@ func (p *Pool) awaitRoom(ctx context.Context, until time.Time) error {
 		p.mu.Unlock()
 		return nil
 	}
-	p.evict()
+	if len(p.room) >= p.removing { // else there will be room in a moment
+		p.evict()
+	}
 	mine := make(chan struct{})
 	p.room = append(p.room, mine)
 	p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // Runner executes a notebook in a sandbox that nobody used before and nobody
 // will use again.
 type Runner interface {
-	// Run returns when no process of the run is left. A non-nil error means
+	// Run returns when no process of the run can run any more. A non-nil error means
 	// that the service failed, never that the user's code did: that is a
 	// Status of the outcome. The end of ctx cancels the run, which then still
 	// yields an outcome with what it had produced. It is an *Error where a

@@ -102,6 +102,8 @@ func (s *settings) check() error {
 		{"--timeout", s.limits.Timeout > 0},
 		{"--max-timeout (at least --timeout)", s.maxTimeout >= s.limits.Timeout},
 		{"--max-files", s.limits.Files >= 0},
+		{"--pool-max", s.poolMax >= 0},
+		{"--max-sandboxes", s.maxSandboxes >= 0},
 		{"--max-running", s.admission.MaxRunning > 0},
 		{"--max-waiting", s.admission.MaxWaiting >= 0},
 		{"--max-wait", s.admission.MaxWait > 0},

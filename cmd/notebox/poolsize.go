@@ -63,6 +63,9 @@ func (p poolSize) of(all []environments.Environment) (map[string]int, error) {
 		found := false
 		for _, e := range all {
 			if language == "" && e.Name == environments.Default || language == e.Language || slices.Contains(e.Aliases, language) {
+				if _, twice := out[e.Name]; twice {
+					return nil, fmt.Errorf("--pool-size: %q names a language that is there already", language)
+				}
 				out[e.Name], found = n, true
 			}
 		}

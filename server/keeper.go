@@ -11,8 +11,15 @@ import (
 	"notebox/storage"
 )
 
-// storeTime bounds the storing of one image or notebook, which are small.
-const storeTime = 30 * time.Second
+const (
+	// storeTime bounds the storing of one image or notebook, which are small.
+	storeTime = 30 * time.Second
+	// storeAllTime bounds that of all of a run's, when it has ended: a caller waits.
+	storeAllTime = 2 * time.Minute
+	// storeLiveTime bounds that of an image while its run goes on. What takes longer
+	// is stored at the end, and linked then.
+	storeLiveTime = 5 * time.Second
+)
 
 // errNotStored is what a caller is told; the cause is in the log.
 var errNotStored = errors.New("it could not be stored")
@@ -53,9 +60,10 @@ func (k *keeper) put(ctx context.Context, kind storage.Kind, name, title string,
 	return stored{}, errNotStored
 }
 
-// keep is put for what is whole already. It returns a link, "" where that failed.
-func (k *keeper) keep(ctx context.Context, kind storage.Kind, name string, content []byte) string {
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+// keep is put for what is whole already, with a time limit. It returns a link, ""
+// where that failed.
+func (k *keeper) keep(ctx context.Context, limit time.Duration, kind storage.Kind, name string, content []byte) string {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	object, err := k.put(ctx, kind, name, name, bytes.NewReader(content))
 	if err != nil {

@@ -86,13 +86,15 @@ func number(name string) int {
 // keep stores the notebook, and the blobs whose URLs are not known yet by their
 // names. What could not be stored has no link.
 func (s *Server) keep(ctx context.Context, k *keeper, executed []byte, blobs []*notebook.Blob, known map[string]string) (*notebookLink, map[string]string) {
+	ctx, cancel := context.WithTimeout(ctx, storeAllTime)
+	defer cancel()
 	var link *notebookLink
 	found := make([]string, len(blobs))
 	var group errgroup.Group
 	group.SetLimit(storeAtOnce)
 	if executed != nil {
 		group.Go(func() error {
-			if url := k.keep(ctx, storage.KindNotebook, "notebook.ipynb", executed); url != "" {
+			if url := k.keep(ctx, storeTime, storage.KindNotebook, "notebook.ipynb", executed); url != "" {
 				link = &notebookLink{url}
 			}
 			return nil
@@ -103,7 +105,7 @@ func (s *Server) keep(ctx context.Context, k *keeper, executed []byte, blobs []*
 			continue
 		}
 		group.Go(func() error {
-			found[i] = k.keep(ctx, storage.KindImage, b.Name, b.Bytes)
+			found[i] = k.keep(ctx, storeTime, storage.KindImage, b.Name, b.Bytes)
 			return nil
 		})
 	}

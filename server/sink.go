@@ -46,7 +46,7 @@ func (s *Server) newSink(ctx context.Context, p *plan, to listener) *sink {
 		decoder: notebook.NewDecoder(decodeLimits(p.spec)),
 	}
 	if _, nobody := to.(silence); !nobody {
-		k.teller = newTeller(context.WithoutCancel(ctx), k.decoder, k.keeper, to)
+		k.teller = newTeller(ctx, k.decoder, k.keeper, to)
 	}
 	return k
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"notebox/notebook"
 	"notebox/runner"
@@ -11,8 +12,8 @@ import (
 
 // tellAhead is how many events may wait for images before them to be stored:
 // what a busy run puts out in 20 s, as its kernel sends 50 pieces of text a
-// second. A run that is further ahead of a slow store waits for it. What waits
-// is bounded in bytes by the run's limit of output.
+// second, and a store has 5 s. What waits is bounded in bytes by the run's limit
+// of output.
 const tellAhead = 1000
 
 // teller tells a listener of a run, in order: each event when the images in it
@@ -21,7 +22,8 @@ const tellAhead = 1000
 // An image that is cleared or replaced later stays in the store, as all does:
 // whoever was told of it may still show it.
 type teller struct {
-	ctx     context.Context // of storing
+	ctx     context.Context // of the run
+	slow    atomic.Bool     // the store has not taken an image in time: no more until the end
 	decoder *notebook.Decoder
 	keeper  *keeper
 	to      listener
@@ -59,7 +61,21 @@ func (t *teller) end() {
 
 // file takes a file that is stored.
 func (t *teller) file(entry fileEntry) {
-	t.queue <- func() { t.to.file(entry) }
+	t.tell(func() { t.to.file(entry) })
+}
+
+// tell has a call of the listener made in its turn. A run that was ended waits for
+// nobody.
+func (t *teller) tell(call func()) {
+	select {
+	case t.queue <- call:
+		return
+	default:
+	}
+	select {
+	case t.queue <- call:
+	case <-t.ctx.Done():
+	}
 }
 
 // event takes one event of the run, which is hostile.
@@ -67,7 +83,7 @@ func (t *teller) event(e runner.Event) {
 	switch e.Kind {
 	case runner.EventClear:
 		t.decoder.Clear(e.Cell)
-		t.queue <- func() { t.to.clear(e.Cell) }
+		t.tell(func() { t.to.clear(e.Cell) })
 	case runner.EventUpdate:
 		if out, ok := t.decoder.Update(e.Cell, e.Output); ok {
 			t.output(out, true)
@@ -91,10 +107,14 @@ func (t *teller) output(out notebook.Output, update bool) {
 		stored.Go(func() {
 			t.storing <- struct{}{}
 			defer func() { <-t.storing }()
-			links[i] = t.keeper.keep(t.ctx, storage.KindImage, b.Name, b.Bytes)
+			if t.slow.Load() || t.ctx.Err() != nil {
+				return // the end of the run stores it
+			}
+			links[i] = t.keeper.keep(context.WithoutCancel(t.ctx), storeLiveTime, storage.KindImage, b.Name, b.Bytes)
+			t.slow.CompareAndSwap(false, links[i] == "")
 		})
 	}
-	t.queue <- func() {
+	t.tell(func() {
 		stored.Wait()
 		for i, b := range blobs {
 			t.urls[b.Name] = links[i]
@@ -107,5 +127,5 @@ func (t *teller) output(out notebook.Output, update bool) {
 		if !update {
 			t.to.output(outputOf(out, t.urls, false))
 		}
-	}
+	})
 }

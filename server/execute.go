@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/oklog/ulid/v2"
+
+	"notebox/runner"
 )
 
 // runID returns a new id: sortable by time, with 80 random bits.
@@ -56,26 +59,37 @@ func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
 		return nil, err
 	}
 	t := &ticket{server: s, id: e.id, owner: e.owner, limits: e.plan.spec.Limits, own: e}
+	begun := false
+	defer func() {
+		if !begun { // by an error, or by a panic
+			t.leave()
+		}
+	}()
 	if w.key != "" {
 		t.id, err = s.claimOrJoin(c.Request().Context(), e, w.key)
 	} else {
 		err = s.register(c.Request().Context(), e)
 	}
-	if err != nil || t.id != e.id {
+	if err != nil {
+		return nil, err
+	}
+	if t.id != e.id {
 		t.leave()
 		t.own = nil
 		t.joined = s.running.find(t.owner, t.id)
 	}
-	return t, err
+	begun = true
+	return t, nil
 }
 
 // takeIn reads a request and checks it. Only so many that need the disk do that at
 // one time, until what they name is fetched, see Config.MaxIntake: clients that send
 // little, however slowly, keep nobody out. The runner admits only what is whole.
-func (s *Server) takeIn(c echo.Context, w wishes) (_ *execution, err error) {
+func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	e := s.newExecution(ownerOf(c), w.async || w.key != "")
+	taken := false
 	defer func() {
-		if err != nil {
+		if !taken { // by an error, or by a panic
 			s.discard(e)
 		}
 	}()
@@ -109,6 +123,7 @@ func (s *Server) takeIn(c echo.Context, w wishes) (_ *execution, err error) {
 	p.spec.Owner = e.owner
 	e.id, e.plan = p.spec.ID, p
 	c.Set(runKey, e.id)
+	taken = true
 	return e, nil
 }
 
@@ -123,6 +138,12 @@ func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) 
 	}
 	s.log.InfoContext(ctx, "run", "run", p.spec.ID, "owner", p.spec.Owner, "status", string(out.Status),
 		"queue", out.Usage.Queue, "wall", out.Usage.Wall, "cpu", out.Usage.CPU)
+	switch {
+	case errors.Is(context.Cause(ctx), errClientGone):
+		return nil, errClientGone // what nobody waits for is not stored
+	case s.runs.Err() != nil && out.Status == runner.StatusCancelled && out.Notebook == nil && out.Usage.Wall == 0:
+		return nil, errNotBegun // so that it can be repeated
+	}
 	return s.reply(context.WithoutCancel(ctx), p, out, events), nil
 }
 

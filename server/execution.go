@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -39,6 +40,10 @@ type execution struct {
 	cancel   context.CancelCauseFunc
 	started  bool
 	accepted chan struct{} // closed when its inputs are there
+	settling sync.Mutex    // of the next three
+	known    chan struct{} // closed when the run has come to its end
+	refusal  *problem      // that it came to; nil for a reply
+	answered bool          // a request was told that it may ask later
 	done     chan struct{} // closed when ending is known and, where it is kept, stored
 	gone     chan struct{} // closed when nothing of it is left, goroutines included
 	ending   *ending
@@ -63,7 +68,7 @@ func (s *Server) newExecution(owner string, detached bool) *execution {
 	e := &execution{
 		owner: owner, detached: detached,
 		work: &workspace{parent: s.tempDir}, intake: func() {},
-		accepted: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
+		accepted: make(chan struct{}), known: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
 	}
 	e.ctx, e.cancel = context.WithCancelCause(s.runs)
 	return e
@@ -78,6 +83,28 @@ func (e *execution) over() bool {
 	}
 }
 
+// failed reports whether e is known to have failed, which may not be stored yet.
+func (e *execution) failed() bool {
+	select {
+	case <-e.known:
+		return e.refusal != nil
+	default:
+		return false
+	}
+}
+
+// promise is called before a client is given e's id, to ask for its end: from then on
+// that is kept, whatever it is. It returns the problem of one that has failed already.
+func (e *execution) promise() *problem {
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	if e.failed() {
+		return e.refusal
+	}
+	e.answered = true
+	return nil
+}
+
 // register makes e known to this process and, if it is to outlive its client, to
 // others.
 func (s *Server) register(ctx context.Context, e *execution) error {
@@ -90,7 +117,7 @@ func (s *Server) register(ctx context.Context, e *execution) error {
 	if !e.detached || e.leased {
 		return nil
 	}
-	_, err := s.book.put(ctx, executionKey(e.owner, e.id, recordLease), s.book.lease())
+	_, err := s.book.put(ctx, executionKey(e.owner, e.id, recordLease), s.book.lease(e))
 	e.leased = err == nil
 	return err
 }
@@ -103,6 +130,7 @@ func (s *Server) discard(e *execution) {
 		s.forget(e)
 	}
 	e.ending = &ending{problem: &problem{status: http.StatusServiceUnavailable, text: "the run was not started", retryAfter: time.Second}}
+	e.end(e.ending)
 	close(e.done)
 	s.running.remove(e)
 	e.cancel(nil)
@@ -116,21 +144,34 @@ func (s *Server) start(e *execution, to listener) {
 	_, silent := to.(silence)
 	var beats sync.WaitGroup
 	stop := make(chan struct{})
+	still := sync.OnceFunc(func() { close(stop); beats.Wait() })
 	if e.detached || !silent {
 		beats.Go(func() { s.hold(e, stop) })
 	}
 	go func() {
 		defer close(e.gone)
 		defer s.running.remove(e)
-		e.ending = s.conclude(e, s.perform(e, to))
-		close(stop)
+		end := s.perform(e, to)
+		e.end(end)
+		if e.ending = s.conclude(e, end); e.detached && end.problem != nil && !e.answered {
+			still() // nothing is written after it was forgotten
+			s.forget(e)
+		}
 		close(e.done)
 		e.cancel(nil)
-		beats.Wait()
-		if !e.detached && e.leased {
+		still()
+		if !e.detached && !silent { // also where it is not known whether the lease was written
 			s.forget(e)
 		}
 	}()
+}
+
+// end makes known how the run ended, before that is stored.
+func (e *execution) end(end *ending) {
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	e.refusal = end.problem
+	close(e.known)
 }
 
 // perform fetches, runs and makes the reply.
@@ -148,6 +189,8 @@ func (s *Server) perform(e *execution, to listener) (end *ending) {
 	case errors.Is(context.Cause(e.ctx), errCancelled):
 		sink := s.newSink(e.ctx, e.plan, silence{})
 		answer = s.reply(context.WithoutCancel(e.ctx), e.plan, &runner.Outcome{Status: runner.StatusCancelled}, sink)
+	case errors.Is(context.Cause(e.ctx), errClientGone):
+		return &ending{problem: problemOf(errClientGone)}
 	case s.runs.Err() != nil:
 		return &ending{problem: &problem{status: http.StatusServiceUnavailable, text: "the service is ending", cause: err}}
 	default:
@@ -187,12 +230,20 @@ func (s *Server) conclude(e *execution, end *ending) *ending {
 		return end
 	}
 	if p := end.problem; p != nil && p.cause != nil {
-		s.log.Error("a run failed", "run", e.id, "owner", e.owner, "status", p.status, "error", p.cause)
+		level := slog.LevelError
+		if p.status < http.StatusInternalServerError || p.status == http.StatusServiceUnavailable {
+			level = slog.LevelInfo
+		}
+		s.log.Log(context.Background(), level, "a run failed", "run", e.id, "owner", e.owner, "status", p.status, "error", p.cause)
 		public := *p
 		public.cause = nil
 		end = &ending{problem: &public}
 	}
-	if errors.Is(context.Cause(e.ctx), errOvertaken) || s.book.superseded(context.Background(), e) {
+	if end.problem != nil && !e.answered { // who asked is told so; who asks again runs it again
+		return end
+	}
+	// What failed does not compete with the run that its key was given to since.
+	if errors.Is(context.Cause(e.ctx), errOvertaken) || end.problem == nil && s.book.superseded(context.Background(), e) {
 		s.log.Warn("a run was taken over by another service; its result is not kept", "run", e.id)
 		return &ending{problem: overtaken()}
 	}
@@ -240,16 +291,36 @@ func (s *Server) forget(e *execution) {
 }
 
 // open returns the reply and its size. It must be closed.
-func (e *ending) open(ctx context.Context, store Store) (io.ReadCloser, int64, error) {
+func (e *ending) open(ctx context.Context, b *book) (io.ReadCloser, int64, error) {
 	if e.reply != nil {
 		return io.NopCloser(bytes.NewReader(e.reply)), int64(len(e.reply)), nil
 	}
-	r, err := store.Get(ctx, e.key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, 0, notFound() // it expired at this moment
+	opening, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(recordTime, cancel) // bounds the opening; the reading, its client does
+	r, err := b.store.Get(opening, e.key)
+	if !late.Stop() && err == nil {
+		_ = r.Close()
+		err = context.DeadlineExceeded
 	}
-	if err != nil {
-		return nil, 0, err
+	switch {
+	case err == nil:
+		return &openReply{r, cancel}, r.Bytes, nil
+	case errors.Is(err, storage.ErrNotFound):
+		err = notFound() // it expired at this moment
+	default:
+		err = b.silent(ctx, err)
 	}
-	return r, r.Bytes, nil
+	cancel()
+	return nil, 0, err
+}
+
+// openReply is a stored reply with the context of its opening.
+type openReply struct {
+	*storage.Reader
+	cancel context.CancelFunc
+}
+
+func (r *openReply) Close() error {
+	defer r.cancel()
+	return r.Reader.Close()
 }

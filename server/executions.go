@@ -43,7 +43,11 @@ func (s *Server) answerAccepted(c echo.Context, t *ticket, w wishes) error {
 			}
 			return err
 		}
-	case t.joined == nil:
+	case t.joined != nil:
+		if p := t.joined.promise(); p != nil {
+			return p
+		}
+	default:
 		if stands, _, err := s.book.look(ctx, t.owner, t.id); err == nil && stands == ended {
 			state.Status = "ended"
 		}
@@ -59,7 +63,7 @@ func (s *Server) answerAccepted(c echo.Context, t *ticket, w wishes) error {
 func (e *execution) settle(ctx context.Context) error {
 	select {
 	case <-e.accepted:
-	case <-e.done:
+	case <-e.known:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -69,11 +73,14 @@ func (e *execution) settle(ctx context.Context) error {
 	case <-timer.C:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-e.done:
-		if p := e.ending.problem; p != nil {
-			return p
-		}
+	case <-e.known:
 	}
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	if e.refusal != nil {
+		return e.refusal
+	}
+	e.answered = true
 	return nil
 }
 
@@ -90,14 +97,14 @@ func (s *Server) answerEvents(c echo.Context, t *ticket) error {
 		}
 		end, err := t.wait(ctx)
 		switch {
-		case err != nil && ctx.Err() != nil && client.Err() == nil:
+		case ctx.Err() != nil && client.Err() == nil:
 			return nil, nil // the stream has ended, and says why
 		case err != nil:
 			return nil, err
 		case end.problem != nil:
 			return nil, end.problem
 		}
-		body, _, err := end.open(ctx, s.store)
+		body, _, err := end.open(ctx, s.book)
 		if err != nil {
 			return nil, err
 		}
@@ -210,7 +217,7 @@ func (s *Server) answerEnding(c echo.Context, end *ending) error {
 	if end.problem != nil {
 		return end.problem
 	}
-	body, size, err := end.open(c.Request().Context(), s.store)
+	body, size, err := end.open(c.Request().Context(), s.book)
 	if err != nil {
 		return err
 	}

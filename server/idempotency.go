@@ -130,11 +130,13 @@ func (s *Server) claimOrJoin(ctx context.Context, e *execution, key string) (str
 // free to be run (again).
 func (s *Server) joinable(ctx context.Context, e *execution, newest claim) (bool, error) {
 	stands, failure := goesOn, (*problem)(nil)
-	if s.running.find(e.owner, newest.Execution) == nil {
+	if here := s.running.find(e.owner, newest.Execution); here == nil {
 		var err error
 		if stands, failure, err = s.book.look(ctx, e.owner, newest.Execution); err != nil {
 			return false, err
 		}
+	} else if here.failed() {
+		return false, nil
 	}
 	if stands == unknown || failure != nil {
 		return false, nil

@@ -33,6 +33,7 @@ const (
 var (
 	errClientGone = errors.New("the client is gone")
 	errCancelled  = errors.New("cancelled by DELETE")
+	errNotBegun   = errors.New("the service ended before the run began")
 	errOvertaken  = errors.New("another service has taken the run over")
 )
 
@@ -52,8 +53,8 @@ func (b *book) alive(l lease) bool {
 	return l.Service != b.service && b.now().Before(l.Expires.Add(clockSkew))
 }
 
-func (b *book) lease() lease {
-	return lease{Service: b.service, Instance: b.instance, Expires: b.now().Add(leaseTime).UTC()}
+func (b *book) lease(e *execution) lease {
+	return lease{Service: b.service, Instance: b.instance, Expires: b.now().Add(leaseTime).UTC(), Passing: !e.detached}
 }
 
 // hold renews an execution's lease and watches for what others say of it, until
@@ -63,7 +64,7 @@ func (s *Server) hold(e *execution, stop <-chan struct{}) {
 	defer tick.Stop()
 	for next := time.Now().Add(renewEvery); ; {
 		if !e.leased {
-			_, err := s.book.put(context.Background(), executionKey(e.owner, e.id, recordLease), s.book.lease())
+			_, err := s.book.put(context.Background(), executionKey(e.owner, e.id, recordLease), s.book.lease(e))
 			e.leased = err == nil
 		}
 		select {
@@ -74,7 +75,7 @@ func (s *Server) hold(e *execution, stop <-chan struct{}) {
 		if s.marked(e) {
 			e.cancel(errCancelled)
 		}
-		if time.Now().After(next) {
+		if e.leased && time.Now().After(next) {
 			next = time.Now().Add(renewEvery)
 			s.renew(e)
 		}
@@ -97,7 +98,10 @@ func (s *Server) renew(e *execution) {
 		e.cancel(errOvertaken)
 		return
 	}
-	if err := s.book.replace(ctx, executionKey(e.owner, e.id, recordLease), s.book.lease()); err != nil {
+	if !e.leased {
+		return
+	}
+	if err := s.book.replace(ctx, executionKey(e.owner, e.id, recordLease), s.book.lease(e)); err != nil {
 		s.log.Warn("the lease of a run is not renewed", "run", e.id, "error", err)
 	}
 }

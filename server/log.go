@@ -54,14 +54,18 @@ func (s *Server) logProblem(c echo.Context, p *problem) {
 	if p.cause == nil {
 		return
 	}
-	level := slog.LevelDebug
-	if p.status >= http.StatusInternalServerError {
-		level = slog.LevelError
-	}
-	s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), level, "request failed", append(who(c),
+	s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), p.level(), "request failed", append(who(c),
 		slog.Int("status", p.status),
 		slog.String("error", p.cause.Error()),
 	)...)
+}
+
+// level is that of a problem in the log: an error where it is one of ours.
+func (p *problem) level() slog.Level {
+	if p.status >= http.StatusInternalServerError {
+		return slog.LevelError
+	}
+	return slog.LevelDebug
 }
 
 // recoverPanic makes a 500 of a panic, whose stack goes to the log only.

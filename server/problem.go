@@ -96,7 +96,7 @@ func problemOf(err error) *problem {
 		return ofRouter(ofEcho)
 	case errors.As(err, &slow):
 		return &problem{status: http.StatusRequestTimeout, text: "the body came too slowly"}
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, errClientGone):
 		return &problem{status: statusClientGone, text: "the client is gone"}
 	}
 	return &problem{status: http.StatusInternalServerError, text: "the service failed; its log says why", cause: err}

@@ -50,9 +50,10 @@ const (
 
 // lease says who runs an execution.
 type lease struct {
-	Service  string    `json:"service"`  // Config.ServiceID
-	Instance string    `json:"instance"` // of this start of it
-	Expires  time.Time `json:"expires"`  // renewed while the execution goes on
+	Service  string    `json:"service"`           // Config.ServiceID
+	Instance string    `json:"instance"`          // of this start of it
+	Expires  time.Time `json:"expires"`           // renewed while the execution goes on
+	Passing  bool      `json:"passing,omitempty"` // nothing of the execution is kept after its end
 }
 
 // result says how an execution ended.
@@ -117,6 +118,8 @@ func (b *book) look(ctx context.Context, owner, id string) (standing, *problem, 
 	switch found, err := b.read(ctx, executionKey(owner, id, recordLease), &l); {
 	case err != nil || !found:
 		return unknown, nil, err
+	case l.Passing && l.Instance == b.instance: // it has ended, and its lease is about to go
+		return unknown, nil, nil
 	case b.alive(l):
 		return goesOn, nil, nil
 	case b.now().Before(l.Expires.Add(b.ttl)):
@@ -128,14 +131,14 @@ func (b *book) look(ctx context.Context, owner, id string) (standing, *problem, 
 // read decodes a record. One that is none, as a power cut may leave it, is there
 // and empty: expired, and of nobody.
 func (b *book) read(ctx context.Context, key string, v any) (found bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	timed, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	raw, err := b.store.Read(ctx, key, maxRecordBytes)
+	raw, err := b.store.Read(timed, key, maxRecordBytes)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
-		return false, b.silent(err)
+		return false, b.silent(ctx, err)
 	}
 	_ = json.Unmarshal(raw, v)
 	return true, nil
@@ -143,24 +146,24 @@ func (b *book) read(ctx context.Context, key string, v any) (found bool, err err
 
 // put creates a record; false says that there is one already.
 func (b *book) put(ctx context.Context, key string, v any) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	timed, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	err := b.store.PutNew(ctx, key, mustJSON(v))
+	err := b.store.PutNew(timed, key, mustJSON(v))
 	if errors.Is(err, storage.ErrExists) {
 		return false, nil
 	}
 	if err != nil {
-		return false, b.silent(err)
+		return false, b.silent(ctx, err)
 	}
 	return true, nil
 }
 
 // replace writes a record anew.
 func (b *book) replace(ctx context.Context, key string, v any) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	timed, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	if err := b.store.Replace(ctx, key, mustJSON(v)); err != nil {
-		return b.silent(err)
+	if err := b.store.Replace(timed, key, mustJSON(v)); err != nil {
+		return b.silent(ctx, err)
 	}
 	return nil
 }
@@ -175,8 +178,11 @@ func (b *book) remove(ctx context.Context, key string) error {
 	return nil
 }
 
-// silent is a store that cannot be asked.
-func (b *book) silent(err error) error {
+// silent is a store that cannot be asked, or a client of ctx that did not wait for it.
+func (b *book) silent(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
 	return &problem{
 		status: http.StatusServiceUnavailable, text: "the store of executions does not answer",
 		retryAfter: readyFor, cause: fmt.Errorf("records: %w", err),

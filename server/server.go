@@ -144,7 +144,8 @@ func New(cfg Config) (*Server, error) {
 		now:          cfg.Now,
 	}
 	s.runs, s.cancelRuns = context.WithCancel(context.Background())
-	s.running.byID = map[string]*execution{}
+	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
+	s.running.share = s.keys.Len() > 1
 	if s.limits == (runner.Limits{}) {
 		s.limits = runner.DefaultLimits()
 	}
@@ -194,9 +195,14 @@ func (s *Server) CancelRuns() { s.cancelRuns() }
 // goes on. Its handler must not be called any more.
 func (s *Server) Close() error {
 	s.CancelRuns()
-	s.background.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
+	swept := make(chan struct{})
+	go func() { s.background.Wait(); close(swept) }()
+	select {
+	case <-swept:
+	case <-ctx.Done():
+	}
 	return s.Wait(ctx)
 }
 

@@ -22,6 +22,8 @@ const (
 	// sweepGrace is how long expired records stay for requests that saw them while
 	// they were there.
 	sweepGrace = time.Hour
+	// maxSweepErrors are told of, and the last one.
+	maxSweepErrors = 10
 )
 
 // sweepRecords removes expired records until the service ends. Any number of services
@@ -54,7 +56,7 @@ func (s *Server) sweepOnce(ctx context.Context) error {
 // sweepFolder calls sweep for each execution or chain, with what its records' keys
 // have in common.
 func (s *Server) sweepFolder(ctx context.Context, folder string, sweep func(ctx context.Context, key string) error) error {
-	previous := ""
+	previous, failed := "", []error(nil)
 	for key, err := range s.store.List(ctx, storage.RecordKey(folder)) {
 		if err != nil {
 			return err
@@ -66,10 +68,13 @@ func (s *Server) sweepFolder(ctx context.Context, folder string, sweep func(ctx 
 		}
 		previous = key
 		if err := sweep(ctx, key); err != nil {
-			return err
+			if ctx.Err() != nil {
+				return err
+			}
+			failed = append(failed[:min(len(failed), maxSweepErrors)], err) // and the rest is swept
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // sweepExecution removes the records of an execution that expired. Its id says when
@@ -122,8 +127,12 @@ func (b *book) sweepChain(ctx context.Context, chain string) error {
 	}
 	for i := range n + 1 {
 		var c claim
-		if _, err := b.read(ctx, claimKey(chain, i), &c); err != nil {
+		found, err := b.read(ctx, claimKey(chain, i), &c)
+		if err != nil {
 			return err
+		}
+		if !found {
+			continue
 		}
 		if c.Closed || c.Made.Before(last.Made.Add(-sweepGrace)) {
 			if err := b.remove(ctx, claimKey(chain, i)); err != nil {

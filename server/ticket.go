@@ -41,7 +41,15 @@ func (t *ticket) wait(ctx context.Context) (*ending, error) {
 		stop := context.AfterFunc(ctx, func() { e.cancel(errClientGone) })
 		defer stop()
 		<-e.done
-	default:
+	default: // a problem is told at once, a reply when it is stored
+		select {
+		case <-e.known:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if e.failed() {
+			return &ending{problem: e.refusal}, nil
+		}
 		select {
 		case <-e.done:
 		case <-ctx.Done():
@@ -71,7 +79,7 @@ func (t *ticket) waitElsewhere(ctx context.Context) (*ending, error) {
 		case stands != goesOn:
 			return nil, &problem{
 				status: http.StatusServiceUnavailable, retryAfter: time.Second,
-				text: "the service that ran this ended before the run did; send the request again to run it",
+				text: "the service that was to run this has not; send the request again to run it",
 			}
 		}
 		select {
@@ -83,9 +91,11 @@ func (t *ticket) waitElsewhere(ctx context.Context) (*ending, error) {
 	}
 }
 
-// leave discards an execution that was not started, whatever the reason.
+// leave discards an execution that was not started, whatever the reason. It may be
+// called again.
 func (t *ticket) leave() {
-	if t.own != nil && !t.own.started {
-		t.server.discard(t.own)
+	if e := t.own; e != nil && !e.started {
+		t.own = nil
+		t.server.discard(e)
 	}
 }

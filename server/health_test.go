@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,4 +81,14 @@ func TestEnvironments(t *testing.T) {
 	require.EqualValues(t, 30, list.Limits.Timeout)
 	require.NotContains(t, string(a.body), "secret-digest", "images are nobody's business")
 	require.NotContains(t, string(a.body), "null")
+}
+
+// TestPoolIsForCallers: who may not run code learns no more than whether others can.
+func TestPoolIsForCallers(t *testing.T) {
+	pool := func(c *Config) { c.Pool = func() runner.PoolStats { return runner.PoolStats{Warm: 3} } }
+	const shown = `"warm":3`
+	open, closed := newService(t, pool), newService(t, pool, withKeys(t, "one"))
+	require.Contains(t, string(open.get("/readyz").body), shown)
+	require.JSONEq(t, `{"status":"ready"}`, string(closed.get("/readyz").body))
+	require.Contains(t, string(closed.call(http.MethodGet, "/readyz", "X-API-Key", "one").body), shown)
 }

@@ -56,7 +56,9 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 // TestAnswersAreAsDescribed sends requests and holds the answers, and those
 // requests that are good, against the document.
 func TestAnswersAreAsDescribed(t *testing.T) {
-	s := newService(t)
+	s := newService(t, func(c *Config) {
+		c.Pool = func() runner.PoolStats { return runner.PoolStats{Size: 2, Warm: 1, Starting: 1, Sandboxes: 2} }
+	})
 	doc := loadOpenAPI(t, s.get("/openapi.json").body)
 	s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 		if sources(t, spec)[0] == "full" {

@@ -216,7 +216,7 @@ func TestClientOfAnIdempotentRunLeaves(t *testing.T) {
 	id := <-runs.started
 	leave()
 	require.Error(t, <-gone)
-	require.Eventually(t, func() bool { return strings.Contains(s.logged.String(), "status=499") }, 2*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.logged.String(), "status=499") }, time.Minute, 5*time.Millisecond)
 	close(runs.letGo)
 	r := s.replied(s.do(s.with(`{"code":"x"}`, idempotent, "k")))
 	require.Equal(t, id, r.ID)

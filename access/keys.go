@@ -2,7 +2,6 @@ package access
 
 import (
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -17,9 +16,6 @@ type Options struct {
 	UsageFile string
 	// Refused is called for each refusal, to count it; it must not block. May be nil.
 	Refused func(Reason)
-	// Changed is called with the number of callers, at first and whenever other keys
-	// are read. May be nil.
-	Changed func(callers int)
 	Log     *slog.Logger     // nil: nothing is logged
 	Now     func() time.Time // nil: time.Now
 }
@@ -35,6 +31,7 @@ type Keys struct {
 	current atomic.Pointer[register]
 	mu      sync.Mutex
 	meters  map[string]*meter // by owner, also of callers that are none any more: they may come back
+	changed func(callers int) // may be nil
 }
 
 // register is what one reading of the file has given. It is never changed.
@@ -93,9 +90,21 @@ func (k *Keys) set(entries []Entry) {
 		}
 	}
 	k.current.Store(r)
-	if k.options.Changed != nil {
-		k.options.Changed(len(entries))
+	if k.changed != nil {
+		k.changed(len(entries))
 	}
+}
+
+// OnChange has f called with the number of callers, now and whenever other keys are
+// read. f must not block. On a service without keys it is not called.
+func (k *Keys) OnChange(f func(callers int)) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.changed = f
+	f(k.Len())
 }
 
 // Len is how many callers there are; 0 on a service without keys.
@@ -145,15 +154,6 @@ func (k *Keys) refuse(r Refusal) error {
 func (k *Keys) Close() error {
 	if err := k.ledger.save(); err != nil {
 		return fmt.Errorf("API keys: %w", err)
-	}
-	return nil
-}
-
-// AsRefusal returns the Refusal that an error is, or nil.
-func AsRefusal(err error) *Refusal {
-	var r *Refusal
-	if errors.As(err, &r) {
-		return r
 	}
 	return nil
 }

@@ -10,6 +10,14 @@ type Entry struct {
 	Limits  Limits
 }
 
+// CheckName returns why a text cannot be a name, or nil.
+func CheckName(name string) error {
+	if !names.MatchString(name) {
+		return errName
+	}
+	return nil
+}
+
 // PlainEntry is the entry of a line that is a key and nothing else.
 func PlainEntry(key string) Entry {
 	s := SecretOf(key)

@@ -142,8 +142,9 @@ func ParseLine(line string) (Entry, error) {
 		return PlainEntry(words[0]), nil
 	case !strings.HasPrefix(words[1], secretPrefix):
 		return Entry{}, errKey
-	case !names.MatchString(words[0]):
-		return Entry{}, errName
+	}
+	if err := CheckName(words[0]); err != nil {
+		return Entry{}, err
 	}
 	e := Entry{Name: words[0], Owner: ownerOfName(words[0])}
 	given := map[string]bool{}

@@ -98,14 +98,13 @@ func (k *newKey) run(ctx context.Context, in io.Reader, out io.Writer, args []st
 
 // entry is that of the new line. A key that was there before keeps its owner.
 func (k *newKey) entry(name string, limits []string, s access.Secret) (access.Entry, error) {
-	l, err := access.ParseLimits(limits)
-	if err != nil {
+	if err := access.CheckName(name); err != nil {
 		return access.Entry{}, err
 	}
+	l, err := access.ParseLimits(limits)
 	e := access.NamedEntry(name, l, s)
 	if k.stdin && !k.rotate {
 		e.Owner = s.Owner()
 	}
-	_, err = access.ParseLine(e.String()) // the name
 	return e, err
 }

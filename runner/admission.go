@@ -57,6 +57,9 @@ func (a *Admission) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, 
 	return out, err
 }
 
+// ShareWaiting changes AdmissionLimits.ShareWaiting, for those that come from then on.
+func (a *Admission) ShareWaiting(on bool) { a.queue.share(on) }
+
 // Running is how many runs have a place.
 func (a *Admission) Running() int {
 	running, _ := a.queue.numbers()

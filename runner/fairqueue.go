@@ -25,9 +25,9 @@ var (
 // is free. There is no goroutine: who waits does so on its waiter.
 type fairQueue struct {
 	maxWaiting int
-	shared     bool // see AdmissionLimits.ShareWaiting
 
 	mu      sync.Mutex
+	shared  bool // see AdmissionLimits.ShareWaiting
 	free    int
 	running int
 	waiting int
@@ -52,6 +52,12 @@ type waiter struct {
 
 func newFairQueue(l AdmissionLimits) *fairQueue {
 	return &fairQueue{maxWaiting: l.MaxWaiting, shared: l.ShareWaiting, free: l.MaxRunning, owners: map[string]*party{}}
+}
+
+func (q *fairQueue) share(on bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.shared = on
 }
 
 // join takes a free place or gets into line. Who joined must leave, and then

@@ -1,13 +1,25 @@
 package server
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/access"
 )
+
+// NewKeys are plain keys, without limits.
+func NewKeys(keys ...string) (*access.Keys, error) {
+	var all []access.Entry
+	for _, key := range keys {
+		all = append(all, access.PlainEntry(key))
+	}
+	return access.New(all, access.Options{})
+}
+
+// ownerOfKey is the owner of what a plain key makes.
+func ownerOfKey(key string) string { return access.PlainEntry(key).Owner }
 
 func TestKeysGuardRoutes(t *testing.T) {
 	keys, err := NewKeys("key-a", "key-b")
@@ -58,48 +70,6 @@ func TestKeysGuardRoutes(t *testing.T) {
 	req.Header.Set("Authorization", "Basic dXNlcjpwYXNz") // a proxy's
 	req.Header.Set("X-API-Key", "key-a")
 	require.Equal(t, 200, s.do(req).StatusCode)
-}
-
-func TestOwnersDifferAndLast(t *testing.T) {
-	keys, err := NewKeys("key-a", "key-b")
-	require.NoError(t, err)
-	again, err := NewKeys("key-a")
-	require.NoError(t, err)
-	a, _ := keys.owner("key-a")
-	b, _ := keys.owner("key-b")
-	later, _ := again.owner("key-a")
-	require.NotEqual(t, a, b)
-	require.Equal(t, a, later)
-}
-
-func TestLoadKeys(t *testing.T) {
-	for _, c := range []struct {
-		desc, content string
-		keys          int
-		err           string
-	}{
-		{"two", "# keys\n\n  one \r\ntwo\n#three", 2, ""},
-		{"empty", "", 0, "there is no key in it"},
-		{"only comments", "# one\n\n", 0, "there is no key in it"},
-		{"two words", "one\ntwo # of Bob", 0, "line 2"},
-		{"not ASCII", "schlüssel", 0, "line 1"},
-		{"a binary", strings.Repeat("x", maxKeyLine+1), 0, "token too long"},
-	} {
-		t.Run(c.desc, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "keys")
-			require.NoError(t, os.WriteFile(path, []byte(c.content), 0o600))
-			keys, err := LoadKeys(path)
-			if c.err != "" {
-				require.ErrorContains(t, err, c.err)
-				require.NotContains(t, err.Error(), "Bob", "a part of a key may be in the line")
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, c.keys, keys.Len())
-		})
-	}
-	_, err := LoadKeys(filepath.Join(t.TempDir(), "none"))
-	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestCheckListen(t *testing.T) {

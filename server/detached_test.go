@@ -72,7 +72,7 @@ func TestRefusalReachesItsRequest(t *testing.T) {
 // TestShareOfRunsWithoutAClient: one key does not take all places.
 func TestShareOfRunsWithoutAClient(t *testing.T) {
 	s := newService(t, withKeys(t, "one", "two"))
-	owner, _ := s.server.keys.owner("one")
+	owner := ownerOfKey("one")
 	r := &s.server.running
 	r.detached, r.byOwner[owner] = maxDetached/2, maxDetached/2
 	ask := func(key string) answer {

@@ -54,7 +54,11 @@ func (s *Server) listEnvironments(c echo.Context) error {
 		Output: l.Output, Files: l.Files, FileSize: l.FileSize,
 		MaxBody: s.maxBody, MaxUpload: s.maxUpload, MaxInputs: maxInputs,
 	}}
+	caller := callerOf(c)
 	for i, e := range s.environments {
+		if !caller.Sees(e.Name, e.Language) {
+			continue
+		}
 		answer.Environments = append(answer.Environments, environmentEntry{
 			Name: e.Name, Language: e.Language, Aliases: orEmpty(e.Aliases), Default: i == 0,
 			DisplayName: e.DisplayName, Kernel: e.Kernel, FileExtension: e.FileExtension,

@@ -86,7 +86,7 @@ func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
 // one time, until what they name is fetched, see Config.MaxIntake: clients that send
 // little, however slowly, keep nobody out. The runner admits only what is whole.
 func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
-	e := s.newExecution(ownerOf(c), w.async || w.key != "")
+	e := s.newExecution(callerOf(c), w.async || w.key != "")
 	taken := false
 	defer func() {
 		if !taken { // by an error, or by a panic
@@ -107,7 +107,7 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.makePlan(req)
+	p, err := s.makePlan(req, e.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,9 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) {
 	events := s.newSink(ctx, p, to)
 	defer events.end()
+	asked := time.Now()
 	out, err := s.runner.Run(ctx, p.spec, events)
+	p.place.Charge(cpuTime(out, err, time.Since(asked), p.spec.Limits))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"notebox/access"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -26,7 +27,8 @@ import (
 type execution struct {
 	id          string
 	owner       string
-	fingerprint string // of its request, where that has an Idempotency-Key
+	caller      *access.Caller // nil without keys
+	fingerprint string         // of its request, where that has an Idempotency-Key
 	plan        *plan
 	work        *workspace
 	intake      func() // gives its place there back; may be called again
@@ -64,9 +66,9 @@ const (
 	resultPause = 2 * time.Second
 )
 
-func (s *Server) newExecution(owner string, detached bool) *execution {
+func (s *Server) newExecution(caller *access.Caller, detached bool) *execution {
 	e := &execution{
-		owner: owner, detached: detached,
+		owner: caller.Owner(), caller: caller, detached: detached,
 		work: &workspace{parent: s.tempDir}, intake: func() {},
 		accepted: make(chan struct{}), known: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
 	}
@@ -205,6 +207,12 @@ func (s *Server) perform(e *execution, to listener) (end *ending) {
 
 func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
 	p := e.plan
+	place, err := e.caller.BeginRun()
+	if err != nil {
+		return nil, err
+	}
+	defer place.End()
+	p.place = place
 	budget := min(s.maxUpload, s.limits.DataSize-p.inputs.size())
 	if err := s.fetcher.fetchAll(e.ctx, p.inputs, budget, e.work); err != nil {
 		return nil, err

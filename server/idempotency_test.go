@@ -324,6 +324,7 @@ func TestResultsExpire(t *testing.T) {
 			}
 			require.Equal(t, 500, s.do(s.with(`{"code":"x"}`, idempotent, "failed")).StatusCode)
 			s.run = failing
+			require.NoError(t, s.server.Wait(t.Context())) // its lease goes after its answer
 			left := func() (n int) {
 				for _, err := range store.List(t.Context(), storage.RecordKey("executions")) {
 					require.NoError(t, err)

@@ -46,6 +46,9 @@ func who(c echo.Context) []slog.Attr {
 	if owner := ownerOf(c); owner != "" {
 		attrs = append(attrs, slog.String("owner", owner))
 	}
+	if name := callerOf(c).Name(); name != "" {
+		attrs = append(attrs, slog.String("caller", name))
+	}
 	return attrs
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"notebox/access"
 	"notebox/environments"
 	"notebox/notebook"
 	"notebox/runner"
@@ -33,12 +34,13 @@ type plan struct {
 	inputs      *inputs // their URLs are not fetched yet
 	linkImages  bool
 	started     time.Time
-	base        string // what links start with
+	base        string      // what links start with
+	place       *access.Run // of the caller's runs; nil without keys
 }
 
 // makePlan checks everything in a request that can be checked before a file is
 // fetched or a sandbox taken.
-func (s *Server) makePlan(req *request) (*plan, error) {
+func (s *Server) makePlan(req *request, caller *access.Caller) (*plan, error) {
 	if err := req.unsupported(); err != nil {
 		return nil, err
 	}
@@ -48,6 +50,9 @@ func (s *Server) makePlan(req *request) (*plan, error) {
 	}
 	env, err := s.environment(req, book)
 	if err != nil {
+		return nil, err
+	}
+	if err := mayRun(caller, env, req.Network != nil && *req.Network); err != nil {
 		return nil, err
 	}
 	p := &plan{environment: env, inputs: &req.inputs, linkImages: req.linkImages}
@@ -81,8 +86,6 @@ func (req *request) unsupported() error {
 		return unfit("session", "is not supported")
 	case len(req.Dependencies) > 0:
 		return unfit("dependencies", "are not supported")
-	case req.Network != nil && *req.Network:
-		return unfit("network", "is not supported")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/access"
 	"notebox/runner"
 )
 
@@ -79,9 +80,12 @@ func problemOf(err error) *problem {
 	var tooManyBytes *http.MaxBytesError
 	var slow *slowBodyError
 	var unsent *unsentError
+	var refused *access.Refusal
 	switch {
 	case errors.As(err, &p):
 		return p
+	case errors.As(err, &refused):
+		return ofAccess(refused)
 	case errors.As(err, &unsent):
 		return &problem{status: statusClientGone, text: "the client is gone", cause: err}
 	case errors.As(err, &ofRunner) && ofRunner.Code == runner.CodeEnv:

@@ -18,7 +18,7 @@ type running struct {
 	mu       sync.Mutex
 	byID     map[string]*execution
 	detached int
-	share    bool           // there are several owners: none takes all places
+	share    func() bool    // there are several owners: none takes all places
 	byOwner  map[string]int // detached ones; an owner without any is not in it
 }
 
@@ -29,7 +29,7 @@ func (r *running) add(e *execution) error {
 		if r.detached == maxDetached {
 			return &problem{status: http.StatusServiceUnavailable, text: "too many runs go on without a client", retryAfter: 10 * time.Second}
 		}
-		if r.share && r.byOwner[e.owner] >= maxDetached-r.detached {
+		if r.share() && r.byOwner[e.owner] >= maxDetached-r.detached {
 			return &problem{status: http.StatusTooManyRequests, text: "too many runs of this caller go on without a client: the rest of the places is for others", retryAfter: 10 * time.Second}
 		}
 		r.detached++

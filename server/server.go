@@ -15,6 +15,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/access"
 	"notebox/environments"
 	"notebox/runner"
 	"notebox/storage"
@@ -33,10 +34,10 @@ type Config struct {
 	// call. May be nil.
 	Pool func() runner.PoolStats
 
-	ListenAddr   string   // host:port that it is going to serve; for the browser rules
-	PublicURL    string   // what links start with; "": the request's own scheme and Host
-	Keys         Keys     // none: everyone who reaches the service may call, but see browser.go
-	AllowOrigins []string // of pages in browsers, "https://app.example.org"
+	ListenAddr   string       // host:port that it is going to serve; for the browser rules
+	PublicURL    string       // what links start with; "": the request's own scheme and Host
+	Keys         *access.Keys // nil: everyone who reaches the service may call, but see browser.go
+	AllowOrigins []string     // of pages in browsers, "https://app.example.org"
 
 	Limits     runner.Limits // of a run that asks for nothing else; the zero value is runner.DefaultLimits
 	MaxTimeout time.Duration // that a request may ask for; 0 is DefaultMaxTimeout
@@ -89,7 +90,7 @@ type Server struct {
 
 	listen    string
 	publicURL string // without a slash at its end; may be empty
-	keys      Keys
+	keys      *access.Keys
 	browsers  *browserRules
 	echo      *echo.Echo
 
@@ -145,7 +146,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.runs, s.cancelRuns = context.WithCancel(context.Background())
 	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
-	s.running.share = s.keys.Len() > 1
+	s.running.share = func() bool { return s.keys.Len() > 1 }
 	if s.limits == (runner.Limits{}) {
 		s.limits = runner.DefaultLimits()
 	}

@@ -42,6 +42,7 @@ type settings struct {
 	maxSandboxes      int
 	admission         runner.AdmissionLimits
 	drain             time.Duration
+	now               func() time.Time // of the keys' limits; nil: time.Now
 }
 
 // runsPerCore is how many runs share a core by default: they wait for input,
@@ -62,7 +63,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.StringVar(&s.linkKeys, "link-keys", "", "file with the secret that signs links, made where it is missing; services on one store share it (default: in the state folder)")
 	f.StringVar(&s.stateDir, "state-dir", filepath.Join(xdg.StateHome, "notebox"), "folder of this service alone: its id, the secret of its links, uploads under way")
 	f.StringVar(&s.serviceID, "service-id", "", "whose sandboxes these are on the Docker daemon (default: made once, kept in the state folder)")
-	f.StringVar(&s.apiKeysFile, "api-keys-file", "", "file with one API key a line")
+	f.StringVar(&s.apiKeysFile, "api-keys-file", "", "file with one API key a line, or NAME sha256:HEX and limits, see notebox key; followed while it changes")
 	f.BoolVar(&s.noAuth, "no-auth", false, "allow an address other than loopback without API keys")
 	f.Var(&s.allowOrigins, "allow-origin", "origins of web pages that may call, with commas between")
 	f.Var(&s.fetchAllow, "fetch-allow", "private hosts that files[].url may name, with commas between")

@@ -35,6 +35,7 @@ func command() *ffcli.Command {
 		Subcommands: []*ffcli.Command{
 			serveCommand(),
 			imageCommand(),
+			keyCommand(),
 			healthcheckCommand(),
 		},
 		Exec: func(_ context.Context, args []string) error {

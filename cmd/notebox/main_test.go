@@ -89,6 +89,11 @@ func closeSuite() error {
 // start boots a service below folder on a free port; stop ends it as SIGTERM
 // would. It has the shared service's id, unless flags say otherwise.
 func start(folder string, flags ...string) (p *program, stop func() error, err error) {
+	return startWith(folder, func(*settings) {}, flags...)
+}
+
+// startWith is start with settings that are no flags.
+func startWith(folder string, change func(*settings), flags ...string) (p *program, stop func() error, err error) {
 	var s settings
 	set := flag.NewFlagSet("test", flag.ContinueOnError)
 	s.register(set)
@@ -103,6 +108,7 @@ func start(folder string, flags ...string) (p *program, stop func() error, err e
 	if err != nil {
 		return nil, nil, err
 	}
+	change(&s)
 	log, err := os.OpenFile(folder+"/log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, nil, err

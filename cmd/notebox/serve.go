@@ -14,6 +14,7 @@ import (
 	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
 
+	"notebox/access"
 	"notebox/environments"
 	"notebox/runner"
 	"notebox/runner/docker"
@@ -62,6 +63,7 @@ type program struct {
 	settings settings
 	log      *slog.Logger
 	state    *state
+	keys     *access.Keys // nil: there are none
 	store    *storage.Store
 	engine   *docker.Engine
 	pool     *runner.Pool
@@ -85,16 +87,13 @@ func newProgram(ctx context.Context, s settings, log *slog.Logger) (p *program, 
 	if err := docker.Check(s.limits); err != nil {
 		return p, err
 	}
-	var keys server.Keys
-	if s.apiKeysFile != "" {
-		if keys, err = server.LoadKeys(s.apiKeysFile); err != nil {
-			return p, err
-		}
-	}
-	if err := server.CheckListen(s.listen, keys.Len() > 0, s.noAuth); err != nil {
+	if err := server.CheckListen(s.listen, s.apiKeysFile != "", s.noAuth); err != nil {
 		return p, err
 	}
 	if err := p.openState(); err != nil {
+		return p, err
+	}
+	if err := p.openKeys(); err != nil {
 		return p, err
 	}
 	if err := p.openStore(ctx); err != nil {
@@ -111,7 +110,7 @@ func newProgram(ctx context.Context, s settings, log *slog.Logger) (p *program, 
 	if err := p.openPool(ctx, all); err != nil {
 		return p, err
 	}
-	return p, p.newServer(keys, all)
+	return p, p.newServer(all)
 }
 
 func (p *program) openState() (err error) {
@@ -226,20 +225,20 @@ func runnerEnvironment(e environments.Environment) runner.Environment {
 	return runner.Environment{Name: e.Name, Image: e.Image, WarmUp: e.WarmUp}
 }
 
-func (p *program) newServer(keys server.Keys, all []environments.Environment) error {
+func (p *program) newServer(all []environments.Environment) error {
 	first := runnerEnvironment(all[0])
-	admission := p.settings.admission
-	admission.ShareWaiting = keys.Len() > 1
+	admission := runner.NewAdmission(runner.NewSingleUse(p.pool), p.settings.admission)
+	p.shareBetweenKeys(admission)
 	var err error
 	p.api, err = server.New(server.Config{
-		Runner:       runner.NewAdmission(runner.NewSingleUse(p.pool), admission),
+		Runner:       admission,
 		Store:        p.store,
 		Environments: all,
 		Pool:         p.pool.Stats,
 		Ready:        func(ctx context.Context) error { return p.engine.Ready(ctx, first) },
 		ListenAddr:   p.listener.Addr().String(),
 		PublicURL:    p.settings.publicURL,
-		Keys:         keys,
+		Keys:         p.keys,
 		AllowOrigins: p.settings.allowOrigins,
 		Limits:       p.settings.limits,
 		MaxTimeout:   p.settings.maxTimeout,

@@ -1,0 +1,137 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Caller is who calls, with what its key allowed when it was asked for. All methods
+// may be called on nil, which is a caller without limits on a service without keys.
+type Caller struct {
+	keys   *Keys
+	name   string
+	owner  string
+	limits Limits
+	meter  *meter // shared with the owner's other requests, and kept over new keys
+}
+
+// Owner is under what the caller's things are kept: 16 hex digits, "" without keys.
+func (c *Caller) Owner() string {
+	if c == nil {
+		return ""
+	}
+	return c.owner
+}
+
+// Name is what the keys file calls the caller; "" for a plain key, and without keys.
+func (c *Caller) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
+
+// Request counts a request, or refuses it, which then counts for nothing.
+func (c *Caller) Request() error {
+	if c == nil {
+		return nil
+	}
+	wait, most := c.meter.request(c.keys.now())
+	if wait <= 0 {
+		return nil
+	}
+	return c.keys.refuse(Refusal{
+		Reason: ReasonRequests, RetryAfter: wait,
+		Message: fmt.Sprintf("this API key may send %d requests a minute", most),
+	})
+}
+
+// MayUse refuses an environment that the key does not allow, by its name or its
+// language.
+func (c *Caller) MayUse(name, language string) error {
+	if c == nil || c.Sees(name, language) {
+		return nil
+	}
+	return c.keys.refuse(Refusal{
+		Reason: ReasonEnvironment, Field: "language",
+		Message: fmt.Sprintf("this API key may not run %s; it may run: %s", language, strings.Join(c.limits.Environments, ", ")),
+	})
+}
+
+// Sees is MayUse for a list of what there is: nothing is refused.
+func (c *Caller) Sees(name, language string) bool {
+	return c == nil || len(c.limits.Environments) == 0 || slices.ContainsFunc(c.limits.Environments, func(allowed string) bool {
+		return strings.EqualFold(allowed, name) || strings.EqualFold(allowed, language)
+	})
+}
+
+// MayNetwork refuses a network to a key that may have none. Whether there is one at
+// all is the operator's affair.
+func (c *Caller) MayNetwork() error {
+	if c == nil || !c.limits.NoNetwork {
+		return nil
+	}
+	return c.keys.refuse(Refusal{Reason: ReasonNetwork, Field: "network", Message: "this API key may not run code with a network"})
+}
+
+// maySessionRetry is when to come back for a session: it is its owner who closes one.
+const maySessionRetry = 10 * time.Second
+
+// MayOpenSession refuses a session to a caller that has so many open.
+func (c *Caller) MayOpenSession(open int) error {
+	switch {
+	case c == nil || c.limits.Sessions == 0 || c.limits.Sessions > open:
+		return nil
+	case c.limits.Sessions == None:
+		return c.keys.refuse(Refusal{Reason: ReasonSessions, Message: "this API key may not open sessions"})
+	}
+	return c.keys.refuse(Refusal{
+		Reason: ReasonSessions, RetryAfter: maySessionRetry,
+		Message: fmt.Sprintf("this API key may have %d sessions open", c.limits.Sessions),
+	})
+}
+
+// BeginRun takes a place for a run, from before it waits for a sandbox. Where it
+// returns no error, End must be called.
+func (c *Caller) BeginRun() (*Run, error) {
+	if c == nil {
+		return nil, nil
+	}
+	now := c.keys.now()
+	if l := c.limits.CPUPerDay; l > 0 && c.keys.ledger.usedBy(c.owner) >= l {
+		return nil, c.keys.refuse(Refusal{
+			Reason: ReasonCPU, RetryAfter: untilTomorrow(now),
+			Message: fmt.Sprintf("this API key has used its %d CPU-seconds of the day (UTC)", l/time.Second),
+		})
+	}
+	r := &Run{caller: c, begun: now}
+	if wait, most := c.meter.begin(r, now); wait > 0 {
+		return nil, c.keys.refuse(Refusal{
+			Reason: ReasonRuns, RetryAfter: wait,
+			Message: fmt.Sprintf("this API key may have %d runs at one time", most),
+		})
+	}
+	return r, nil
+}
+
+// Run is a place that a caller's run has. Its methods may be called on nil.
+type Run struct {
+	caller *Caller
+	begun  time.Time
+}
+
+// Charge adds CPU time to the day's. It may be called several times.
+func (r *Run) Charge(cpu time.Duration) {
+	if r != nil {
+		r.caller.keys.ledger.charge(r.caller.owner, cpu)
+	}
+}
+
+// End gives the place back, and may be called again.
+func (r *Run) End() {
+	if r != nil {
+		r.caller.meter.end(r, r.caller.keys.now())
+	}
+}

@@ -1,0 +1,58 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"notebox/access"
+	"notebox/environments"
+	"notebox/runner"
+)
+
+// mayNetwork refuses a run with a network where the operator, or the caller's key,
+// does not allow one. operator is whether this service has any to give.
+func mayNetwork(caller *access.Caller, operator bool) error {
+	if !operator {
+		return &problem{status: http.StatusForbidden, field: "network", text: "this service runs code without a network"}
+	}
+	return caller.MayNetwork()
+}
+
+// mayRun refuses what the caller's key does not allow of a run.
+func mayRun(caller *access.Caller, env *environments.Environment, network bool) error {
+	if err := caller.MayUse(env.Name, env.Language); err != nil {
+		return err
+	}
+	if !network {
+		return nil
+	}
+	return mayNetwork(caller, false)
+}
+
+// ofAccess gives a refusal its public face: what passes by itself is 429.
+func ofAccess(r *access.Refusal) *problem {
+	p := &problem{status: http.StatusForbidden, field: r.Field, text: r.Message}
+	if r.RetryAfter > 0 {
+		p.status, p.retryAfter = http.StatusTooManyRequests, r.RetryAfter
+	}
+	return p
+}
+
+// cpuTime is what a run is charged. A sandbox that died could not say what it had
+// used, so that all counts that it could have: else who makes it die would pay
+// nothing. took is from the call of the runner to its answer.
+func cpuTime(out *runner.Outcome, err error, took time.Duration, l runner.Limits) time.Duration {
+	var notBegun *runner.Error
+	switch {
+	case errors.As(err, &notBegun):
+		return 0
+	case err != nil:
+		took = min(took, l.Timeout) // its wait for a place is in it, and not known
+	case out.Usage.CPU > 0 || out.Usage.Wall > 0:
+		return out.Usage.CPU
+	default:
+		took -= out.Usage.Queue
+	}
+	return time.Duration(float64(took) * l.CPUs)
+}

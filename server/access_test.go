@@ -1,0 +1,353 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/access"
+	"notebox/runner"
+)
+
+// named is a line of a keys file.
+func named(name, key, limits string) string {
+	return name + " " + access.SecretOf(key).String() + " " + limits
+}
+
+// withLines has a service know the keys of these lines.
+func withLines(t *testing.T, o access.Options, lines ...string) func(*Config) {
+	t.Helper()
+	entries, err := access.Parse(strings.NewReader(strings.Join(lines, "\n")))
+	require.NoError(t, err)
+	keys, err := access.New(entries, o)
+	require.NoError(t, err)
+	return func(c *Config) { c.Keys = keys }
+}
+
+// retryAfter is what a refusal's header says, which a client can wait for.
+func retryAfter(t *testing.T, a answer) time.Duration {
+	t.Helper()
+	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
+	require.NoError(t, err)
+	require.Positive(t, seconds)
+	return time.Duration(seconds) * time.Second
+}
+
+func requireTooMany(t *testing.T, a answer, detail string) time.Duration {
+	t.Helper()
+	require.Equal(t, http.StatusTooManyRequests, a.StatusCode, "%s", a.body)
+	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
+	require.Contains(t, string(a.body), detail)
+	return retryAfter(t, a)
+}
+
+func TestRequestsOfAKey(t *testing.T) {
+	clock := new(testClock)
+	frozen := time.Now()
+	now := func() time.Time { return frozen.Add(time.Duration(clock.ahead.Load())) }
+	s := newService(t, withLines(t, access.Options{Now: now}, named("alice", "a", "requests-per-minute=4"), "b"))
+	r := s.replied(s.do(s.with(`{"code":"x"}`, "X-API-Key", "a")))
+	require.Equal(t, 200, s.call("GET", "/v1/environments", "X-API-Key", "a").StatusCode)
+	require.Equal(t, 404, s.call("GET", "/v1/executions/"+r.ID, "X-API-Key", "a").StatusCode)
+	require.Equal(t, 400, s.do(s.with(`{`, "X-API-Key", "a")).StatusCode, "a bad one counts")
+
+	for range 3 {
+		wait := requireTooMany(t, s.do(s.with(`{"code":"x"}`, "X-API-Key", "a")), "this API key may send 4 requests a minute")
+		require.Equal(t, 15*time.Second, wait)
+	}
+	requireTooMany(t, s.call("DELETE", "/v1/executions/"+r.ID, "X-API-Key", "a"), "4 requests a minute")
+	require.Len(t, s.started(), 1)
+	for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {
+		require.Equal(t, 200, s.call("GET", path, "X-API-Key", "a").StatusCode)
+	}
+	require.Equal(t, 200, s.get(r.Notebook.URL).StatusCode, "a link needs no key")
+	for range 10 {
+		require.Equal(t, 200, s.call("GET", "/v1/environments", "X-API-Key", "b").StatusCode)
+		require.Equal(t, 401, s.call("GET", "/v1/environments", "X-API-Key", "c").StatusCode)
+	}
+	clock.advance(15 * time.Second)
+	require.Equal(t, 200, s.call("GET", "/v1/environments", "X-API-Key", "a").StatusCode)
+	requireTooMany(t, s.call("GET", "/v1/environments", "X-API-Key", "a"), "4 requests a minute")
+	require.Contains(t, s.logged.String(), "caller=alice")
+	require.NotContains(t, s.logged.String(), access.SecretOf("a").String())
+}
+
+// TestRunsOfAKey: what goes on counts, in whatever form it was asked for; what joins
+// it does not.
+func TestRunsOfAKey(t *testing.T) {
+	var mu sync.Mutex
+	var refused []access.Reason
+	count := func(r access.Reason) {
+		mu.Lock()
+		defer mu.Unlock()
+		refused = append(refused, r)
+	}
+	s := newService(t, withLines(t, access.Options{Refused: count}, named("alice", "a", "runs-at-once=2"), "b"))
+	runs := s.hold()
+	ask := func(body string, headers ...string) answer {
+		return s.do(s.with(body, append(headers, "X-API-Key", "a")...))
+	}
+	one := s.accepted(ask(`{"code":"x"}`, "Prefer", async))
+	two := s.accepted(ask(`{"code":"y"}`, "Prefer", async, idempotent, "k"))
+	<-runs.started
+	<-runs.started
+	for _, headers := range [][]string{
+		nil, {"Prefer", async}, {idempotent, "other"}, {"Accept", "text/event-stream"}, {"Prefer", async, idempotent, "another"},
+	} {
+		wait := requireTooMany(t, ask(`{"code":"z"}`, headers...), "this API key may have 2 runs at one time")
+		require.LessOrEqual(t, wait, time.Minute)
+	}
+	for range 3 {
+		require.Equal(t, two, s.accepted(ask(`{"code":"y"}`, "Prefer", async, idempotent, "k")))
+	}
+	s.accepted(s.do(s.with(`{"code":"x"}`, "Prefer", async, "X-API-Key", "b")))
+	<-runs.started
+	require.Len(t, s.started(), 3)
+	require.Equal(t, 202, s.call("DELETE", "/v1/executions/"+one, "X-API-Key", "a").StatusCode)
+	// Its place is back when it has ended, and the key of a refused request is free.
+	require.Eventually(t, func() bool {
+		return ask(`{"code":"other"}`, "Prefer", async, idempotent, "other").StatusCode == http.StatusAccepted
+	}, time.Minute, 10*time.Millisecond)
+	close(runs.letGo)
+	require.NoError(t, s.server.Wait(t.Context()))
+	s.replied(ask(`{"code":"x"}`))
+	mu.Lock()
+	defer mu.Unlock()
+	require.GreaterOrEqual(t, len(refused), 5)
+	for _, r := range refused {
+		require.Equal(t, access.ReasonRuns, r)
+	}
+}
+
+// TestCPUOfAKey: each run is charged once, however many requests it answers, and a
+// new process goes on counting.
+func TestCPUOfAKey(t *testing.T) {
+	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	o := access.Options{Now: func() time.Time { return noon }, UsageFile: filepath.Join(t.TempDir(), "used")}
+	keys := withLines(t, o, named("alice", "a", "cpu-seconds-per-day=10"), "b")
+	s := newService(t, keys)
+	cpu, cut := 3*time.Second, false
+	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		if cut {
+			return nil, &runner.Error{Code: runner.CodeUnavailable, Message: "no sandbox"}
+		}
+		out := executed(spec, runner.StatusError)
+		out.Usage.CPU = cpu
+		return out, nil
+	}
+	ask := func(headers ...string) answer {
+		return s.do(s.with(`{"code":"x"}`, append(headers, "X-API-Key", "a")...))
+	}
+	for range 5 {
+		s.replied(ask(idempotent, "k")) // 3 s, once
+	}
+	s.accepted(ask("Prefer", async)) // 6 s
+	require.NoError(t, s.server.Wait(t.Context()))
+	cut = true
+	require.Equal(t, 503, ask().StatusCode)
+	cut = false
+	s.replied(ask()) // 9 s
+	s.replied(ask()) // 12 s: what is left may be exceeded by what has begun
+	require.Equal(t, 12*time.Hour, requireTooMany(t, ask(), "has used its 10 CPU-seconds of the day"))
+	requireTooMany(t, ask("Prefer", async), "CPU-seconds")
+	s.replied(ask(idempotent, "k")) // a reply that is there costs nothing
+	require.Equal(t, 200, s.do(s.with(`{"code":"x"}`, "X-API-Key", "b")).StatusCode)
+
+	require.NoError(t, s.server.keys.Close())
+	s = newService(t, withLines(t, o, named("alice", "a", "cpu-seconds-per-day=10")))
+	requireTooMany(t, ask(), "CPU-seconds")
+	require.Empty(t, s.started())
+}
+
+func TestCPUTime(t *testing.T) {
+	l := runner.Limits{Timeout: 30 * time.Second, CPUs: 2}
+	for _, c := range []struct {
+		desc string
+		out  *runner.Outcome
+		err  error
+		want time.Duration
+	}{
+		{"as it was measured", &runner.Outcome{Usage: runner.Usage{CPU: time.Second, Wall: time.Minute, Queue: time.Second}}, nil, time.Second},
+		{"a sandbox that could not say", &runner.Outcome{Usage: runner.Usage{Queue: 10 * time.Second}}, nil, 100 * time.Second},
+		{"left while it waited", &runner.Outcome{Usage: runner.Usage{Queue: time.Minute}}, nil, 0},
+		{"turned away", nil, &runner.Error{Code: runner.CodeFull}, 0},
+		{"a sandbox that broke off", nil, errors.New("a frame that is none"), time.Minute},
+	} {
+		require.Equal(t, c.want, cpuTime(c.out, c.err, time.Minute, l), c.desc)
+	}
+}
+
+func TestEnvironmentsOfAKey(t *testing.T) {
+	s := newService(t, withLines(t, access.Options{}, named("alice", "a", "environments=r"), named("bob", "b", "environments=jupyter network=no"), "c"))
+	ask := func(key, body string) answer { return s.do(s.with(body, "X-API-Key", key)) }
+	s.requireProblem(ask("a", `{"code":"x"}`), 403, "language: this API key may not run python; it may run: r")
+	s.requireProblem(ask("a", `{"code":"x","language":"py"}`), 403, "may not run python")
+	s.requireProblem(ask("b", `{"code":"x","language":"r"}`), 403, "may not run r")
+	s.requireProblem(ask("b", `{"notebook":{"nbformat":4,"metadata":{"kernelspec":{"name":"ir","language":"R"}},"cells":[{"cell_type":"code","source":"x"}]}}`), 403, "may not run r")
+	s.requireProblem(ask("b", `{"code":"x","network":true}`), 403, "network: ")
+	s.requireProblem(ask("c", `{"code":"x","network":true}`), 403, "network: this service runs code without a network")
+	s.replied(ask("a", `{"code":"x","language":"r"}`))
+	s.replied(ask("b", `{"code":"x"}`))
+	s.replied(ask("c", `{"code":"x","language":"r"}`))
+	for key, want := range map[string][]string{"a": {"r"}, "b": {"python"}, "c": {"python", "r"}} {
+		var list struct{ Environments []struct{ Language string } }
+		require.NoError(t, json.Unmarshal(s.call("GET", "/v1/environments", "X-API-Key", key).body, &list))
+		var got []string
+		for _, e := range list.Environments {
+			got = append(got, e.Language)
+		}
+		require.Equal(t, want, got)
+	}
+}
+
+func TestMayNetwork(t *testing.T) {
+	keys, err := access.New([]access.Entry{
+		access.NamedEntry("alice", access.Limits{NoNetwork: true}, access.SecretOf("a")), access.PlainEntry("b"),
+	}, access.Options{})
+	require.NoError(t, err)
+	alice, err := keys.Caller("a")
+	require.NoError(t, err)
+	bob, err := keys.Caller("b")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		desc     string
+		caller   *access.Caller
+		operator bool
+		status   int
+	}{
+		{"nobody has one", bob, false, 403},
+		{"nor without keys", nil, false, 403},
+		{"the key has none", alice, true, 403},
+		{"both agree", bob, true, 0},
+		{"without keys", nil, true, 0},
+	} {
+		err := mayNetwork(c.caller, c.operator)
+		if c.status == 0 {
+			require.NoError(t, err, c.desc)
+			continue
+		}
+		require.Equal(t, c.status, problemOf(err).status, c.desc)
+		require.Equal(t, "network", problemOf(err).field, c.desc)
+	}
+}
+
+// TestNewKeyOfAName: what was made with the old key is there for the new one, and a
+// plain key that was given a name keeps what it had.
+func TestNewKeyOfAName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	write := func(lines ...string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path+"~", []byte(strings.Join(lines, "\n")), 0o600))
+		require.NoError(t, os.Rename(path+"~", path))
+	}
+	write(named("alice", "old", ""), "plain")
+	keys, err := access.Open(path, access.Options{})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() { keys.Watch(ctx) })
+	t.Cleanup(func() { stop(); watch.Wait() })
+	s := newService(t, func(c *Config) { c.Keys = keys })
+	runs := s.hold()
+	status := func(key, id string) int {
+		return s.call("GET", "/v1/executions/"+id, "X-API-Key", key).StatusCode
+	}
+	first := s.accepted(s.do(s.with(`{"code":"x"}`, "Prefer", async, idempotent, "k", "X-API-Key", "old")))
+	second := s.accepted(s.do(s.with(`{"code":"x"}`, "Prefer", async, "X-API-Key", "plain")))
+
+	write(named("alice", "new", ""), named("bob", "plain", "owner="+ownerOfKey("plain")))
+	require.Eventually(t, func() bool { return status("new", first) == 200 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, 401, status("old", first))
+	require.Equal(t, 200, status("plain", second))
+	require.Equal(t, 404, status("new", second))
+	require.Equal(t, first, s.accepted(s.do(s.with(`{"code":"x"}`, "Prefer", async, idempotent, "k", "X-API-Key", "new"))), "joined")
+	close(runs.letGo)
+	require.NoError(t, s.server.Wait(t.Context()))
+	require.Contains(t, string(s.call("GET", "/v1/executions/"+first, "X-API-Key", "new").body), `"status":"ok"`,
+		"what a removed key had running has ended by itself")
+	require.Contains(t, s.logged.String(), "caller=bob")
+}
+
+// TestNothingOfAnothers calls each route that needs a key with things of another's.
+// A new route fails here until it has a row.
+func TestNothingOfAnothers(t *testing.T) {
+	s := newService(t, withLines(t, access.Options{}, named("alice", "a", ""), "b"))
+	runs := s.hold()
+	going := s.accepted(s.do(s.with(`{"code":"x","files":[{"name":"in","content":"QUFB"}]}`, "Prefer", async, idempotent, "k", "X-API-Key", "a")))
+	<-runs.started
+	rows := map[string]bool{}
+	for _, c := range []struct {
+		route  string // as routes has it
+		others func(t *testing.T)
+	}{
+		{"POST /v1/execute", func(t *testing.T) { // neither joined nor refused: another run, without the other's files
+			id := s.accepted(s.do(s.with(`{"code":"y"}`, "Prefer", async, idempotent, "k", "X-API-Key", "b")))
+			require.NotEqual(t, going, id)
+			<-runs.started
+			started := s.started()
+			require.Empty(t, started[len(started)-1].Inputs)
+		}},
+		{"GET /v1/executions/:id", func(t *testing.T) {
+			for _, method := range []string{"GET", "HEAD"} {
+				require.Equal(t, 404, s.call(method, "/v1/executions/"+going, "X-API-Key", "b").StatusCode)
+			}
+			require.Equal(t, 200, s.call("GET", "/v1/executions/"+going, "X-API-Key", "a").StatusCode)
+		}},
+		{"DELETE /v1/executions/:id", func(t *testing.T) {
+			require.Equal(t, 404, s.call("DELETE", "/v1/executions/"+going, "X-API-Key", "b").StatusCode)
+			require.JSONEq(t, `{"id":"`+going+`","status":"running"}`, string(s.call("GET", "/v1/executions/"+going, "X-API-Key", "a").body))
+		}},
+		{"GET /v1/environments", func(t *testing.T) {
+			body := s.call("GET", "/v1/environments", "X-API-Key", "b").body
+			require.NotContains(t, string(body), going)
+			require.NotContains(t, string(body), "alice")
+		}},
+	} {
+		t.Run(c.route, func(t *testing.T) {
+			method, path, _ := strings.Cut(c.route, " ")
+			require.Equal(t, 401, s.call(method, strings.Replace(path, ":id", going, 1)).StatusCode)
+			c.others(t)
+		})
+		rows[c.route] = true
+	}
+	close(runs.letGo)
+	require.NoError(t, s.server.Wait(t.Context()))
+	for key, want := range map[string]int{"a": 200, "b": 404} {
+		require.Equal(t, want, s.call("GET", "/v1/executions/"+going, "X-API-Key", key).StatusCode, "the reply of %s", key)
+		require.Equal(t, want == 404, s.call("DELETE", "/v1/executions/"+going, "X-API-Key", key).StatusCode == 404)
+	}
+	for _, r := range s.server.routes() {
+		if !r.open {
+			require.True(t, rows[r.method+" "+r.path], "%s %s has no row here", r.method, r.path)
+		}
+	}
+}
+
+func TestRefusalsAreDescribed(t *testing.T) {
+	s := newService(t)
+	doc := loadOpenAPI(t, s.get("/openapi.json").body)
+	for _, r := range s.server.routes() {
+		if r.open {
+			continue
+		}
+		for _, method := range []string{r.method, http.MethodHead} {
+			op := doc.Paths.Find(documented(r.path)).GetOperation(method)
+			if method != r.method && r.method != http.MethodGet {
+				continue
+			}
+			for _, status := range []string{"401", "429"} {
+				require.NotNil(t, op.Responses.Value(status), "%s %s %s", method, r.path, status)
+			}
+		}
+	}
+}

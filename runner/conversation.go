@@ -168,6 +168,7 @@ func (c *conversation) read(maxEvent int64) (frame.Kind, []byte, error) {
 // run sends the job and takes what comes of it. It always yields an outcome
 // once the code may have started, unless the service itself is at fault.
 func (c *conversation) run(ctx context.Context, spec Spec, events Sink) (*Outcome, error) {
+	began := time.Now()
 	if err := c.send(ctx, spec); err != nil {
 		switch {
 		case ctx.Err() != nil:
@@ -176,7 +177,9 @@ func (c *conversation) run(ctx context.Context, spec Spec, events Sink) (*Outcom
 			return nil, c.whyNotSent(err)
 		}
 	}
-	return newReception(c, spec, events).receive(ctx)
+	r := newReception(c, spec, events)
+	defer r.tell(began)
+	return r.receive(ctx)
 }
 
 func (c *conversation) ping() {

@@ -38,7 +38,9 @@ func (r *SingleUse) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, 
 }
 
 func (r *SingleUse) try(ctx context.Context, spec Spec, events Sink, asked time.Time) (*Outcome, error) {
+	began := time.Now()
 	c, err := r.pool.take(ctx, spec.Environment, spec.Limits, spec.WaitUntil)
+	spec.Observe.tell(PhaseAcquire, began)
 	if err != nil {
 		if ctx.Err() != nil {
 			return &Outcome{Status: StatusCancelled, Usage: Usage{Queue: time.Since(asked)}}, nil

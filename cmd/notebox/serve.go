@@ -15,6 +15,7 @@ import (
 	"github.com/peterbourgon/ff/v3/ffcli"
 
 	"notebox/environments"
+	"notebox/metrics"
 	"notebox/runner"
 	"notebox/runner/docker"
 	"notebox/server"
@@ -48,7 +49,9 @@ func serveCommand() *ffcli.Command {
 			if len(args) > 0 {
 				return fmt.Errorf("unexpected argument %q", args[0])
 			}
-			p, err := newProgram(ctx, s, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+			log := s.observe.logger(os.Stderr)
+			logExports(log)
+			p, err := newProgram(ctx, s, log)
 			if err != nil {
 				return err
 			}
@@ -65,6 +68,8 @@ type program struct {
 	store    *storage.Store
 	engine   *docker.Engine
 	pool     *runner.Pool
+	metrics  *metrics.Metrics
+	reaped   int // sandboxes of an earlier process
 	listener net.Listener
 	api      *server.Server
 	http     *http.Server
@@ -111,7 +116,7 @@ func newProgram(ctx context.Context, s settings, log *slog.Logger) (p *program, 
 	if err := p.openPool(ctx, all); err != nil {
 		return p, err
 	}
-	return p, p.newServer(keys, all)
+	return p, p.newServer(ctx, keys, all)
 }
 
 func (p *program) openState() (err error) {
@@ -178,7 +183,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if err != nil {
 		return nil, err
 	}
-	if reaped > 0 {
+	if p.reaped = reaped; reaped > 0 {
 		p.log.Info("removed sandboxes that an earlier process left behind", "count", reaped)
 	}
 	return all, nil
@@ -226,13 +231,17 @@ func runnerEnvironment(e environments.Environment) runner.Environment {
 	return runner.Environment{Name: e.Name, Image: e.Image, WarmUp: e.WarmUp}
 }
 
-func (p *program) newServer(keys server.Keys, all []environments.Environment) error {
+func (p *program) newServer(ctx context.Context, keys server.Keys, all []environments.Environment) error {
 	first := runnerEnvironment(all[0])
 	admission := p.settings.admission
 	admission.ShareWaiting = keys.Len() > 1
-	var err error
-	p.api, err = server.New(server.Config{
-		Runner:       runner.NewAdmission(runner.NewSingleUse(p.pool), admission),
+	tracer, err := p.openTracing(ctx)
+	if err != nil {
+		return err
+	}
+	admitted := runner.NewAdmission(runner.NewSingleUse(p.pool), admission)
+	cfg := server.Config{
+		Runner:       admitted,
 		Store:        p.store,
 		Environments: all,
 		Pool:         p.pool.Stats,
@@ -250,8 +259,9 @@ func (p *program) newServer(keys server.Keys, all []environments.Environment) er
 		ResultTTL:    p.settings.resultTTL,
 		TempDir:      p.state.path("uploads"),
 		Log:          p.log,
-	})
-	if err != nil {
+	}
+	p.observe(&cfg, admitted, all, tracer)
+	if p.api, err = server.New(cfg); err != nil {
 		return err
 	}
 	p.onClose(p.api.Close)

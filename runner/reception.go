@@ -126,7 +126,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 		r.done, r.c.finished = true, true
 		return err
 	case frame.KindFailed:
-		return failure(payload)
+		return failureOfRun(payload)
 	}
 	return fmt.Errorf("frame %q after go", rune(kind))
 }
@@ -259,7 +259,7 @@ func (r *reception) cutOff(ctx context.Context, err error, late bool) (*Outcome,
 		// Only the host's kernel, short of memory, ends the program inside so.
 		r.out.Status = StatusOutOfMemory
 	default:
-		return nil, explainExit(err, r.c.log.With("run", r.spec.ID))
+		return nil, explainExitOfRun(err, r.c.log.With("run", r.spec.ID))
 	}
 	return &r.out, nil
 }

@@ -255,7 +255,7 @@ func (s *Server) conclude(e *execution, end *ending) *ending {
 			case <-s.runs.Done(): // no time is left for pauses
 			}
 		}
-		if err = s.book.conclude(context.Background(), e, end); err == nil {
+		if err = s.book.conclude(below(context.Background(), e.ctx), e, end); err == nil {
 			return end
 		}
 	}

@@ -32,6 +32,7 @@ type Spec struct {
 	StopOnError bool              // leave the cells after one that raised unrun
 	Limits      Limits
 	WaitUntil   time.Time // when to give up waiting for a sandbox; zero is never
+	Observe     PhaseFunc // hears of the run's phases; may be nil
 }
 
 // Environment names what a sandbox is started from.

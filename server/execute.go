@@ -87,6 +87,7 @@ func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
 // little, however slowly, keep nobody out. The runner admits only what is whole.
 func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	e := s.newExecution(callerOf(c), w.async || w.key != "")
+	e.ctx = below(e.ctx, c.Request().Context())
 	taken := false
 	defer func() {
 		if !taken { // by an error, or by a panic
@@ -107,7 +108,7 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.makePlan(req, e.caller)
+	p, err := s.makePlan(r.Context(), req, e.caller)
 	if err != nil {
 		return nil, err
 	}

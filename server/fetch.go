@@ -145,7 +145,7 @@ func (f *fetcher) fetchAll(ctx context.Context, all *inputs, budget int64, work 
 			if err == nil || errors.Is(err, errWorkspace) {
 				return err
 			}
-			return &problem{status: http.StatusUnprocessableEntity, field: in.field + ".url", text: fetchReason(ctx, err), cause: err}
+			return &problem{status: http.StatusUnprocessableEntity, field: in.field + ".url", text: fetchReason(ctx, err), cause: withoutURL(err)}
 		})
 	}
 	return group.Wait()

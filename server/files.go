@@ -36,7 +36,7 @@ func (s *Server) serveFile(c echo.Context) error {
 		return notFound()
 	}
 	if err != nil {
-		return err
+		return withoutKey(err, key)
 	}
 	defer file.Close()
 	h.Set(echo.HeaderContentType, contentType(file.MediaType))

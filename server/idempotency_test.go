@@ -323,6 +323,7 @@ func TestResultsExpire(t *testing.T) {
 				return nil, http.ErrAbortHandler
 			}
 			require.Equal(t, 500, s.do(s.with(`{"code":"x"}`, idempotent, "failed")).StatusCode)
+			require.NoError(t, s.server.Wait(t.Context()), "its lease is removed after it was answered")
 			s.run = failing
 			require.NoError(t, s.server.Wait(t.Context())) // its lease goes after its answer
 			left := func() (n int) {

@@ -56,7 +56,7 @@ func (k *keeper) put(ctx context.Context, kind storage.Kind, name, title string,
 	if whole.failed {
 		return stored{}, errNotWhole
 	}
-	k.log.ErrorContext(ctx, "not stored", "run", k.run, "kind", string(kind), "error", err)
+	k.log.ErrorContext(ctx, "not stored", "run", k.run, "kind", string(kind), "error", withoutKey(err, key))
 	return stored{}, errNotStored
 }
 

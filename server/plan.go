@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
 
 	"notebox/access"
 	"notebox/environments"
@@ -40,7 +43,7 @@ type plan struct {
 
 // makePlan checks everything in a request that can be checked before a file is
 // fetched or a sandbox taken.
-func (s *Server) makePlan(req *request, caller *access.Caller) (*plan, error) {
+func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Caller) (*plan, error) {
 	if err := req.unsupported(); err != nil {
 		return nil, err
 	}
@@ -73,9 +76,12 @@ func (s *Server) makePlan(req *request, caller *access.Caller) (*plan, error) {
 	if err := checkURLs(&req.inputs); err != nil {
 		return nil, err
 	}
+	_, span := s.tracer.Start(ctx, "notebook.New")
+	defer span.End()
 	if p.spec.Notebook, err = makeNotebook(cells, book, env); err != nil {
 		return nil, err
 	}
+	span.SetAttributes(attribute.Int("notebox.notebook.bytes", len(p.spec.Notebook)))
 	return p, nil
 }
 

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"notebox/notebook"
 	"notebox/runner"
@@ -49,7 +53,9 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 	events.end()
 	executed, result, complete := s.decode(ctx, p, out, events)
 	blobs := blobsOf(result.Outputs...)
+	began := time.Now()
 	link, urls := s.keep(ctx, events.keeper, executed, blobs, events.urls())
+	s.observer.Stored(time.Since(began))
 
 	a := &reply{
 		ID:        p.spec.ID,
@@ -91,6 +97,11 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 // where it did not come back or is none. complete is false where outputs may be
 // missing.
 func (s *Server) decode(ctx context.Context, p *plan, out *runner.Outcome, events *sink) (executed []byte, r *notebook.Result, complete bool) {
+	ctx, span := s.tracer.Start(ctx, "notebook.Decode", trace.WithAttributes(attribute.String(RunAttribute, p.spec.ID), attribute.Int("notebox.notebook.bytes", len(out.Notebook))))
+	defer func() {
+		span.SetAttributes(attribute.Int("notebox.outputs", len(r.Outputs)), attribute.Bool("notebox.complete", complete))
+		span.End()
+	}()
 	if out.Notebook != nil {
 		r, err := events.decoder.Decode(out.Notebook)
 		if err == nil {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"notebox/access"
 	"notebox/environments"
@@ -33,6 +35,14 @@ type Config struct {
 	// Pool tells what sandboxes there are; /readyz shows it to those who may
 	// call. May be nil.
 	Pool func() runner.PoolStats
+	// Prober is a Runner without admission, by which /readyz proves itself where no
+	// good run has ended within ProbeEvery, see probe.go. nil: it asks Ready alone.
+	Prober     runner.Runner
+	ProbeEvery time.Duration // 0 is DefaultProbeEvery
+
+	Metrics  http.Handler // answers GET /metrics, to those who may call; nil: it does not exist
+	Observer Observer     // may be nil
+	Tracer   trace.Tracer // nil: nothing is traced
 
 	ListenAddr   string       // host:port that it is going to serve; for the browser rules
 	PublicURL    string       // what links start with; "": the request's own scheme and Host
@@ -87,6 +97,9 @@ type Server struct {
 	environments []environments.Environment
 	ready        *readiness
 	pool         func() runner.PoolStats
+	metrics      http.Handler
+	observer     Observer
+	tracer       trace.Tracer
 
 	listen    string
 	publicURL string // without a slash at its end; may be empty
@@ -143,6 +156,9 @@ func New(cfg Config) (*Server, error) {
 		tempDir:      cfg.TempDir,
 		log:          cfg.Log,
 		now:          cfg.Now,
+		metrics:      cfg.Metrics,
+		observer:     cfg.Observer,
+		tracer:       cfg.Tracer,
 	}
 	s.runs, s.cancelRuns = context.WithCancel(context.Background())
 	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
@@ -155,6 +171,12 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.observer == nil {
+		s.observer = unobserved{}
+	}
+	if s.tracer == nil {
+		s.tracer = noop.NewTracerProvider().Tracer("")
 	}
 	s.book = &book{
 		store: s.store, service: orDefault(cfg.ServiceID, rand.Text()), instance: rand.Text(),
@@ -172,8 +194,13 @@ func New(cfg Config) (*Server, error) {
 	}
 	seen := &witness{next: cfg.Runner, now: s.now}
 	s.runner = seen
-	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, log: s.log, now: s.now}
 	s.pool = cfg.Pool
+	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, log: s.log, now: s.now}
+	if cfg.Prober != nil {
+		if s.ready.prober, err = s.newProber(cfg.Prober, orDefault(cfg.ProbeEvery, DefaultProbeEvery)); err != nil {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	s.background.Go(s.sweepRecords)
 	return s, nil

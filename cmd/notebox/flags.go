@@ -43,6 +43,7 @@ type settings struct {
 	admission         runner.AdmissionLimits
 	drain             time.Duration
 	now               func() time.Time // of the keys' limits; nil: time.Now
+	observe           observeSettings
 }
 
 // runsPerCore is how many runs share a core by default: they wait for input,
@@ -89,6 +90,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
 	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place; with several API keys, one waits in at most as many as are left free")
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
+	s.observe.register(f)
 	f.DurationVar(&s.drain, "drain", 20*time.Second, "how long runs may go on after a signal to end")
 }
 
@@ -116,7 +118,7 @@ func (s *settings) check() error {
 			return fmt.Errorf("%s is out of range", p.flag)
 		}
 	}
-	return nil
+	return s.observe.check()
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

@@ -50,10 +50,15 @@ func (s *Server) makePlan(req *request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	network, err := s.networkOf(req)
+	if err != nil {
+		return nil, err
+	}
 	p := &plan{environment: env, inputs: &req.inputs, linkImages: req.linkImages}
 	p.spec = runner.Spec{
 		Environment: runner.Environment{Name: env.Name, Image: env.Image, WarmUp: env.WarmUp},
 		StopOnError: req.StopOnError == nil || *req.StopOnError,
+		Network:     network,
 		Limits:      s.limits,
 	}
 	if p.spec.Limits.Timeout, err = s.timeout(req.Timeout); err != nil {
@@ -81,8 +86,6 @@ func (req *request) unsupported() error {
 		return unfit("session", "is not supported")
 	case len(req.Dependencies) > 0:
 		return unfit("dependencies", "are not supported")
-	case req.Network != nil && *req.Network:
-		return unfit("network", "is not supported")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -230,7 +231,10 @@ func (p *program) newServer(keys server.Keys, all []environments.Environment) er
 	first := runnerEnvironment(all[0])
 	admission := p.settings.admission
 	admission.ShareWaiting = keys.Len() > 1
-	var err error
+	network, err := p.settings.network.open(p.log, p.ownAddresses()...)
+	if err != nil {
+		return err
+	}
 	p.api, err = server.New(server.Config{
 		Runner:       runner.NewAdmission(runner.NewSingleUse(p.pool), admission),
 		Store:        p.store,
@@ -246,6 +250,7 @@ func (p *program) newServer(keys server.Keys, all []environments.Environment) er
 		MaxBody:      p.settings.maxBody,
 		MaxUpload:    p.settings.maxUpload,
 		FetchAllow:   p.settings.fetchAllow,
+		Network:      network,
 		ServiceID:    p.settings.serviceID,
 		ResultTTL:    p.settings.resultTTL,
 		TempDir:      p.state.path("uploads"),
@@ -257,6 +262,15 @@ func (p *program) newServer(keys server.Keys, all []environments.Environment) er
 	p.onClose(p.api.Close)
 	p.http = p.api.HTTPServer()
 	return nil
+}
+
+// ownAddresses are those at which the service is reached.
+func (p *program) ownAddresses() []string {
+	own := []string{p.listener.Addr().String()}
+	if u, err := url.Parse(p.settings.publicURL); err == nil && u.Host != "" {
+		own = append(own, u.Host)
+	}
+	return own
 }
 
 // run serves until ctx ends, then lets runs end, cancels those that take longer

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -89,6 +90,7 @@ func (c *Conn) over(err error) {
 // forget makes room for another channel.
 func (c *Conn) forget() {
 	delete(c.mux.open, c.id)
+	c.mux.waiting = slices.DeleteFunc(c.mux.waiting, func(w *Conn) bool { return w == c && w.err != nil })
 	c.reads.stop()
 	c.writes.stop()
 }

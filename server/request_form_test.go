@@ -99,7 +99,7 @@ func TestBadForms(t *testing.T) {
 		{"-1", []formPart{code, {`name="timeout"`, "-1"}}, 422, "timeout: "},
 		{"no number", []formPart{code, {`name="timeout"`, "5s"}}, 400, "timeout: "},
 		{"session", []formPart{code, {`name="session"`, "s"}}, 422, "session: "},
-		{"network", []formPart{code, {`name="network"`, "true"}}, 422, "network: "},
+		{"network", []formPart{code, {`name="network"`, "true"}}, 403, "network: "},
 		{"dependencies", []formPart{code, {`name="dependencies"`, `["x"]`}}, 422, "dependencies: "},
 		{"dependencies that are no JSON", []formPart{code, {`name="dependencies"`, `numpy`}}, 422, "dependencies: are not supported"},
 		{"empty URL", []formPart{code, {`name="files"`, `[{"name":"a","url":""}]`}}, 422, "files[0].url: is empty"},

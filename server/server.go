@@ -102,8 +102,8 @@ type Server struct {
 	maxUpload  int64
 	fetcher    *fetcher
 	network    runner.Network // nil: none
-	intake     chan struct{} // a place for each request that is taken in at one time
-	decoding   chan struct{} // a place for each large text that is decoded at one time
+	intake     chan struct{}  // a place for each request that is taken in at one time
+	decoding   chan struct{}  // a place for each large text that is decoded at one time
 	pace       pace
 
 	runs       context.Context // ends when CancelRuns is called

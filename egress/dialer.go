@@ -53,7 +53,13 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		return d.check(address, trusted)
 	}}
 	for _, ip := range addrs {
-		conn, dialErr := dialer.DialContext(ctx, network, netip.AddrPortFrom(ip, uint16(port)).String())
+		target := netip.AddrPortFrom(ip, uint16(port)).String()
+		// Once before, since there may be no socket for a family that this host lacks.
+		dialErr := d.check(target, trusted)
+		var conn net.Conn
+		if dialErr == nil {
+			conn, dialErr = dialer.DialContext(ctx, network, target)
+		}
 		if dialErr == nil {
 			return conn, nil
 		}

@@ -41,7 +41,7 @@ func ParseHosts(entries []string) (Hosts, error) {
 		case wild:
 			rule.kind, rule.host = ruleBelow, "."+below
 		}
-		if rule.kind != ruleAny && (strings.Contains(rule.host, "*") || rule.host == "." || !isASCII(host)) {
+		if rule.kind == ruleAny && entry != "*" && !strings.HasPrefix(entry, "*:") || rule.kind != ruleAny && (strings.Contains(rule.host, "*") || rule.host == "." || !isASCII(host)) {
 			return nil, fmt.Errorf("%q is no host: *, a name, *.name or an address, each with a port or without", entry)
 		}
 		all = append(all, rule)

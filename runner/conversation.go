@@ -253,6 +253,9 @@ func newJob(spec Spec) frame.Job {
 	if job.Env == nil {
 		job.Env = map[string]string{}
 	}
+	if spec.Network != nil {
+		job.Network = &frame.Network{CA: string(spec.Network.CA())}
+	}
 	for _, in := range spec.Inputs {
 		job.Inputs = append(job.Inputs, in.Path)
 	}

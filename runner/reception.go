@@ -43,6 +43,7 @@ type reception struct {
 	bytes        int64 // of the files so far
 	done         bool
 	ended        time.Time // when the last cell had; zero where that is not known
+	network      *uplink
 }
 
 func newReception(c *conversation, spec Spec, events Sink) *reception {
@@ -65,6 +66,9 @@ func (r *reception) receive(ctx context.Context) (*Outcome, error) {
 		_ = r.c.write(func(w io.Writer) error { return frame.Write(w, frame.KindCancel, nil) })
 	})
 	defer stop()
+	r.network = connect(taking, r.c, r.spec)
+	defer r.network.wait()
+	defer r.network.close()
 
 	var err error
 	for !r.done && err == nil {
@@ -110,6 +114,8 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 	switch kind {
 	case frame.KindEvent:
 		return r.event(payload)
+	case frame.KindChannel:
+		return r.network.receive(payload)
 	case frame.KindOutcome:
 		return r.outcome(payload)
 	case frame.KindNotebookOut:
@@ -135,7 +141,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 // one outcome, the rest after it.
 func (r *reception) inTurn(kind frame.Kind) bool {
 	switch kind {
-	case frame.KindEvent, frame.KindOutcome:
+	case frame.KindEvent, frame.KindOutcome, frame.KindChannel:
 		return r.out.Status == ""
 	case frame.KindNotebookOut:
 		return r.out.Status != "" && !r.whole
@@ -197,6 +203,7 @@ func (r *reception) outcome(payload []byte) error {
 	default:
 		return fmt.Errorf("outcome of status %q", o.Status)
 	}
+	r.network.close()
 	r.out.Status, r.ended = status, time.Now()
 	r.out.Usage = Usage{Wall: time.Duration(o.WallNS), CPU: time.Duration(o.CPUNS), PeakMemory: o.PeakMemory}
 	return nil

@@ -67,7 +67,7 @@ func newFetching(t *testing.T, change ...func(*Config)) *service {
 	s := newService(t, append([]func(*Config){func(c *Config) {
 		c.FetchAllow = []string{"files.test", "127.0.0.2/32"}
 	}}, change...)...)
-	s.server.fetcher.resolver = names(map[string]string{"files.test": "127.0.0.1", "private.test": "127.0.0.1"})
+	s.server.fetcher.dialer.Resolver = names(map[string]string{"files.test": "127.0.0.1", "private.test": "127.0.0.1"})
 	return s
 }
 

@@ -24,6 +24,7 @@ func fingerprint(req *request, p *plan) (string, error) {
 		Timeout     *float64
 		StopOnError bool
 		LinkImages  bool
+		Network     bool `json:",omitempty"`
 		Files       []file
 	}
 	var err error
@@ -36,6 +37,7 @@ func fingerprint(req *request, p *plan) (string, error) {
 	asks.Environment, asks.Env = p.spec.Environment.Name, p.spec.Env
 	asks.Timeout = (*float64)(req.Timeout)
 	asks.StopOnError, asks.LinkImages = p.spec.StopOnError, p.linkImages
+	asks.Network = p.spec.Network != nil
 	for _, in := range p.inputs.list {
 		f := file{Name: in.name, URL: in.url}
 		if in.url == "" {

@@ -55,13 +55,18 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 	if err != nil {
 		return nil, err
 	}
-	if err := mayRun(caller, env, req.Network != nil && *req.Network); err != nil {
+	if err := caller.MayUse(env.Name, env.Language); err != nil {
+		return nil, err
+	}
+	network, err := s.networkOf(req, caller)
+	if err != nil {
 		return nil, err
 	}
 	p := &plan{environment: env, inputs: &req.inputs, linkImages: req.linkImages}
 	p.spec = runner.Spec{
 		Environment: runner.Environment{Name: env.Name, Image: env.Image, WarmUp: env.WarmUp},
 		StopOnError: req.StopOnError == nil || *req.StopOnError,
+		Network:     network,
 		Limits:      s.limits,
 	}
 	if p.spec.Limits.Timeout, err = s.timeout(req.Timeout); err != nil {

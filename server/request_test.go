@@ -75,7 +75,7 @@ func TestBadJSON(t *testing.T) {
 
 		{"session", `{"code":"x","session":"s_1"}`, 422, "session: is not supported"},
 		{"dependencies", `{"code":"x","dependencies":["--index-url=http://x"]}`, 422, "dependencies: are not supported"},
-		{"network", `{"code":"x","network":true}`, 403, "network: this service runs code without a network"},
+		{"network", `{"code":"x","network":true}`, 403, "network: this service's operator allows none"},
 		{"language", `{"code":"x","language":"cobol"}`, 422, `language: "cobol" is not known; there are: python, r`},
 		{"timeout 0", `{"code":"x","timeout":0}`, 422, "timeout: must be above 0 and at most 300 seconds"},
 		{"timeout -1", `{"code":"x","timeout":-1}`, 422, "timeout: "},

@@ -54,7 +54,10 @@ type Config struct {
 	MaxBody    int64         // bytes of JSON, code and text parts; 0 is DefaultMaxBody
 	MaxUpload  int64         // bytes of a multipart body, and of what is fetched; 0 is DefaultMaxUpload
 	MaxIntake  int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
-	FetchAllow []string      // private hosts that files[].url may name; see parseFetchAllow
+	FetchAllow []string      // private hosts that files[].url may name; see egress.NewGuard
+
+	// Network is what runs reach that ask for one, and may have it; nil: none may.
+	Network runner.Network
 
 	// ServiceID is what this service is called among those that share Store: one that
 	// starts again under its id knows at once that what it ran before is cut off. No
@@ -112,8 +115,9 @@ type Server struct {
 	maxBody    int64
 	maxUpload  int64
 	fetcher    *fetcher
-	intake     chan struct{} // a place for each request that is taken in at one time
-	decoding   chan struct{} // a place for each large text that is decoded at one time
+	network    runner.Network // nil: none
+	intake     chan struct{}  // a place for each request that is taken in at one time
+	decoding   chan struct{}  // a place for each large text that is decoded at one time
 	pace       pace
 
 	runs       context.Context // ends when CancelRuns is called
@@ -153,6 +157,7 @@ func New(cfg Config) (*Server, error) {
 		intake:       make(chan struct{}, orDefault(cfg.MaxIntake, DefaultMaxIntake)),
 		decoding:     make(chan struct{}, maxDecoding),
 		pace:         pace{body: bodyGrace, write: writeGrace},
+		network:      cfg.Network,
 		tempDir:      cfg.TempDir,
 		log:          cfg.Log,
 		now:          cfg.Now,

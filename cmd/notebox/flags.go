@@ -44,6 +44,7 @@ type settings struct {
 	drain             time.Duration
 	now               func() time.Time // of the keys' limits; nil: time.Now
 	observe           observeSettings
+	network           networkSettings
 }
 
 // runsPerCore is how many runs share a core by default: they wait for input,
@@ -68,6 +69,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.BoolVar(&s.noAuth, "no-auth", false, "allow an address other than loopback without API keys")
 	f.Var(&s.allowOrigins, "allow-origin", "origins of web pages that may call, with commas between")
 	f.Var(&s.fetchAllow, "fetch-allow", "private hosts that files[].url may name, with commas between")
+	s.network.register(f)
 	f.StringVar(&s.runtime, "sandbox-runtime", "", "OCI runtime of the sandboxes, as the Docker daemon names it: runsc, kata, crun (default: the daemon's own)")
 	f.StringVar(&s.image, "image", "", "sandbox image (default: the one that belongs to this program, see notebox image)")
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -236,6 +237,10 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 	if err != nil {
 		return err
 	}
+	network, err := p.settings.network.open(p.log, p.ownAddresses()...)
+	if err != nil {
+		return err
+	}
 	admitted := runner.NewAdmission(runner.NewSingleUse(p.pool), p.settings.admission)
 	p.shareBetweenKeys(admitted)
 	cfg := server.Config{
@@ -253,6 +258,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		MaxBody:      p.settings.maxBody,
 		MaxUpload:    p.settings.maxUpload,
 		FetchAllow:   p.settings.fetchAllow,
+		Network:      network,
 		ServiceID:    p.settings.serviceID,
 		ResultTTL:    p.settings.resultTTL,
 		TempDir:      p.state.path("uploads"),
@@ -265,6 +271,15 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 	p.onClose(p.api.Close)
 	p.http = p.api.HTTPServer()
 	return nil
+}
+
+// ownAddresses are those at which the service is reached.
+func (p *program) ownAddresses() []string {
+	own := []string{p.listener.Addr().String()}
+	if u, err := url.Parse(p.settings.publicURL); err == nil && u.Host != "" {
+		own = append(own, u.Host)
+	}
+	return own
 }
 
 // run serves until ctx ends, then lets runs end, cancels those that take longer

@@ -155,7 +155,7 @@ func TestFilesByLinkOnly(t *testing.T) {
 		{"empty component", strings.Replace(path, run, "/"+run, 1) + query, 404},
 		{"NUL", path + "%00" + query, 404},
 		{"no key", "/v1/files/" + query, 404},
-		{"no slash", "/v1/files" + query, 404},
+		{"no slash", "/v1/files" + query, 405},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			require.Equal(t, c.status, ask(c.link))

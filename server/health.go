@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"notebox/runner"
+	"notebox/storage"
 )
 
 const (
@@ -71,7 +72,11 @@ func (r *readiness) ask(ctx context.Context) *problem {
 		}
 	}
 	if err := r.store(ctx); err != nil {
-		return red("files cannot be stored", err)
+		text := "files cannot be stored"
+		if storage.Temporary(err) {
+			text += ": the store does not answer"
+		}
+		return red(text, err)
 	}
 	return nil
 }

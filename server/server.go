@@ -51,6 +51,10 @@ type Config struct {
 	ServiceID string
 	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is DefaultResultTTL
 
+	// Retention is how long what a run leaves, and what is kept for later runs, stays in
+	// Store. 0: the service removes nothing of it.
+	Retention time.Duration
+
 	TempDir string           // a folder of this service alone, for uploads under way
 	Log     *slog.Logger     // nil: nothing is logged
 	Now     func() time.Time // nil: time.Now
@@ -75,7 +79,12 @@ type Store interface {
 	Link(ctx context.Context, key, base string) (link string, expires time.Time, err error)
 	// Verify returns nil if q holds a link's signature for key that has not expired.
 	Verify(key string, q url.Values) error
+	// Replay returns content so that Put can begin anew with it, see storage.Store.
+	Replay(content io.Reader, tempDir string) io.ReadCloser
 	Ready(ctx context.Context) error
+	// Sweep removes runs and inputs that were written before that time. Several
+	// services may do it at once.
+	Sweep(ctx context.Context, before time.Time) (removed int, err error)
 	Records
 }
 
@@ -108,9 +117,10 @@ type Server struct {
 	book       *book
 	background sync.WaitGroup
 
-	tempDir string
-	log     *slog.Logger
-	now     func() time.Time
+	retention time.Duration
+	tempDir   string
+	log       *slog.Logger
+	now       func() time.Time
 }
 
 // maxDecoding is how many large texts (above spoolMemory) are decoded at one
@@ -139,6 +149,7 @@ func New(cfg Config) (*Server, error) {
 		intake:       make(chan struct{}, orDefault(cfg.MaxIntake, DefaultMaxIntake)),
 		decoding:     make(chan struct{}, maxDecoding),
 		pace:         pace{body: bodyGrace, write: writeGrace},
+		retention:    cfg.Retention,
 		tempDir:      cfg.TempDir,
 		log:          cfg.Log,
 		now:          cfg.Now,
@@ -175,6 +186,7 @@ func New(cfg Config) (*Server, error) {
 	s.pool = cfg.Pool
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	s.background.Go(s.sweepRecords)
+	s.background.Go(s.sweepRuns)
 	return s, nil
 }
 

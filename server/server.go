@@ -52,7 +52,7 @@ type Config struct {
 	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is DefaultResultTTL
 
 	// Retention is how long what a run leaves, and what is kept for later runs, stays in
-	// Store. 0: the service removes nothing of it.
+	// Store. 0: the service removes nothing of it. DefaultRetention is the program's.
 	Retention time.Duration
 
 	TempDir string           // a folder of this service alone, for uploads under way
@@ -62,11 +62,12 @@ type Config struct {
 
 // Defaults of Config's limits.
 const (
-	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
-	DefaultMaxBody    = 25 << 20          // a long notebook with its old outputs
-	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
-	DefaultResultTTL  = 24 * time.Hour    // as long as the links in a result work
-	DefaultMaxIntake  = 32                // at worst 16 GiB of TempDir; more bodies than this compete for the same line
+	DefaultMaxTimeout = 300 * time.Second  // proxies and people give up before
+	DefaultMaxBody    = 25 << 20           // a long notebook with its old outputs
+	DefaultMaxUpload  = 512 << 20          // as much as /mnt/data holds
+	DefaultResultTTL  = 24 * time.Hour     // as long as the links in a result work
+	DefaultRetention  = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
+	DefaultMaxIntake  = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
 )
 
 // Store keeps what runs leave behind; *storage.Store is one.

@@ -248,6 +248,7 @@ func (p *program) newServer(keys server.Keys, all []environments.Environment) er
 		FetchAllow:   p.settings.fetchAllow,
 		ServiceID:    p.settings.serviceID,
 		ResultTTL:    p.settings.resultTTL,
+		Retention:    p.settings.retention,
 		TempDir:      p.state.path("uploads"),
 		Log:          p.log,
 	})

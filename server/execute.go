@@ -100,7 +100,7 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 			e.intake = sync.OnceFunc(func() { <-s.intake })
 			return nil
 		default:
-			return &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being read at this time", retryAfter: intakeRetry}
+			return intakeFull()
 		}
 	}
 	r := c.Request()
@@ -126,6 +126,10 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	c.Set(runKey, e.id)
 	taken = true
 	return e, nil
+}
+
+func intakeFull() *problem {
+	return &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being read at this time", retryAfter: intakeRetry}
 }
 
 // run runs the plan and stores what it left. The end of ctx cancels the run, which

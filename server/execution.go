@@ -49,6 +49,7 @@ type execution struct {
 	done     chan struct{} // closed when ending is known and, where it is kept, stored
 	gone     chan struct{} // closed when nothing of it is left, goroutines included
 	ending   *ending
+	answer   *reply // for result.json, after the client has it
 }
 
 // ending is how an execution ended: with a problem, or with a reply, which is in
@@ -165,6 +166,7 @@ func (s *Server) start(e *execution, to listener) {
 		if !e.detached && !silent { // also where it is not known whether the lease was written
 			s.forget(e)
 		}
+		s.keepResult(e)
 	}()
 }
 
@@ -202,6 +204,7 @@ func (s *Server) perform(e *execution, to listener) (end *ending) {
 	if err != nil {
 		return &ending{problem: problemOf(err)}
 	}
+	e.answer = answer
 	return &ending{reply: raw}
 }
 
@@ -213,6 +216,9 @@ func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
 	}
 	defer place.End()
 	p.place = place
+	if err := s.findInputs(e.ctx, e.owner, p.inputs, s.limits.DataSize); err != nil {
+		return nil, err
+	}
 	budget := min(s.maxUpload, s.limits.DataSize-p.inputs.size())
 	if err := s.fetcher.fetchAll(e.ctx, p.inputs, budget, e.work); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 func fingerprint(req *request, p *plan) (string, error) {
 	type file struct {
 		Name, SHA256, URL string
+		ID                string `json:",omitempty"` // it names one content for all time
 	}
 	var asks struct {
 		Cells       []string
@@ -39,8 +40,8 @@ func fingerprint(req *request, p *plan) (string, error) {
 	asks.StopOnError, asks.LinkImages = p.spec.StopOnError, p.linkImages
 	asks.Network = p.spec.Network != nil
 	for _, in := range p.inputs.list {
-		f := file{Name: in.name, URL: in.url}
-		if in.url == "" {
+		f := file{Name: in.name, URL: in.url, ID: in.id}
+		if in.url == "" && in.id == "" {
 			if f.SHA256, err = in.hash(); err != nil {
 				return "", err
 			}

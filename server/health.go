@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"notebox/runner"
+	"notebox/storage"
 )
 
 const (
@@ -72,7 +73,11 @@ func (r *readiness) ask(ctx context.Context) *problem {
 		return red(text, err)
 	}
 	if err := <-stored; err != nil {
-		return red("files cannot be stored", err)
+		text := "files cannot be stored"
+		if storage.Temporary(err) {
+			text += ": the store does not answer"
+		}
+		return red(text, err)
 	}
 	return nil
 }

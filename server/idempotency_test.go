@@ -337,6 +337,7 @@ func TestResultsExpire(t *testing.T) {
 				}
 				return n
 			}
+			require.NoError(t, s.server.Wait(t.Context()), "a failure is told before it is forgotten")
 			path := "/v1/executions/" + first.ID
 			const records = 3 + 1 + 1 // lease, reply, result, claim; the claim of what failed
 

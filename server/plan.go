@@ -76,7 +76,7 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 		return nil, err
 	}
 	if size := req.inputs.size(); size > s.limits.DataSize {
-		return nil, tooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", s.limits.DataSize)
+		return nil, tooMuch(s.limits.DataSize)
 	}
 	if err := checkURLs(&req.inputs); err != nil {
 		return nil, err
@@ -88,6 +88,11 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 	}
 	span.SetAttributes(attribute.Int("notebox.notebook.bytes", len(p.spec.Notebook)))
 	return p, nil
+}
+
+// tooMuch refuses inputs that /mnt/data, of so many bytes, cannot hold.
+func tooMuch(room int64) *problem {
+	return tooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", room)
 }
 
 // unsupported refuses what the contract knows and this version does not do.

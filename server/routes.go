@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 )
@@ -26,7 +27,9 @@ func (s *Server) routes() []route {
 		{http.MethodGet, executionsPrefix + ":id", s.getExecution, false},
 		{http.MethodDelete, executionsPrefix + ":id", s.cancelExecution, false},
 		{http.MethodGet, "/v1/environments", s.listEnvironments, false},
+		{http.MethodPost, strings.TrimSuffix(filesPrefix, "/"), s.keepInputs, false},
 		{http.MethodGet, filesPrefix + "*", s.serveFile, true}, // signed
+		{http.MethodDelete, filesPrefix + "*", s.dropInput, false},
 		{http.MethodGet, "/healthz", s.healthz, true},
 		{http.MethodGet, "/readyz", s.readyz, true},
 		{http.MethodGet, "/metrics", s.serveMetrics, false},

@@ -65,6 +65,10 @@ type Config struct {
 	ServiceID string
 	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is DefaultResultTTL
 
+	// Retention is how long what a run leaves, and what is kept for later runs, stays in
+	// Store. 0: the service removes nothing of it. DefaultRetention is the program's.
+	Retention time.Duration
+
 	TempDir string           // a folder of this service alone, for uploads under way
 	Log     *slog.Logger     // nil: nothing is logged
 	Now     func() time.Time // nil: time.Now
@@ -72,11 +76,12 @@ type Config struct {
 
 // Defaults of Config's limits.
 const (
-	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
-	DefaultMaxBody    = 25 << 20          // a long notebook with its old outputs
-	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
-	DefaultResultTTL  = 24 * time.Hour    // as long as the links in a result work
-	DefaultMaxIntake  = 32                // at worst 16 GiB of TempDir; more bodies than this compete for the same line
+	DefaultMaxTimeout = 300 * time.Second  // proxies and people give up before
+	DefaultMaxBody    = 25 << 20           // a long notebook with its old outputs
+	DefaultMaxUpload  = 512 << 20          // as much as /mnt/data holds
+	DefaultResultTTL  = 24 * time.Hour     // as long as the links in a result work
+	DefaultRetention  = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
+	DefaultMaxIntake  = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
 )
 
 // Store keeps what runs leave behind; *storage.Store is one.
@@ -89,7 +94,12 @@ type Store interface {
 	Link(ctx context.Context, key, base string) (link string, expires time.Time, err error)
 	// Verify returns nil if q holds a link's signature for key that has not expired.
 	Verify(key string, q url.Values) error
+	// Replay returns content so that Put can begin anew with it, see storage.Store.
+	Replay(content io.Reader, tempDir string) io.ReadCloser
 	Ready(ctx context.Context) error
+	// Sweep removes runs and inputs that were written before that time. Several
+	// services may do it at once.
+	Sweep(ctx context.Context, before time.Time) (removed int, err error)
 	Records
 }
 
@@ -126,9 +136,10 @@ type Server struct {
 	book       *book
 	background sync.WaitGroup
 
-	tempDir string
-	log     *slog.Logger
-	now     func() time.Time
+	retention time.Duration
+	tempDir   string
+	log       *slog.Logger
+	now       func() time.Time
 }
 
 // maxDecoding is how many large texts (above spoolMemory) are decoded at one
@@ -158,6 +169,7 @@ func New(cfg Config) (*Server, error) {
 		decoding:     make(chan struct{}, maxDecoding),
 		pace:         pace{body: bodyGrace, write: writeGrace},
 		network:      cfg.Network,
+		retention:    cfg.Retention,
 		tempDir:      cfg.TempDir,
 		log:          cfg.Log,
 		now:          cfg.Now,
@@ -208,6 +220,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	s.background.Go(s.sweepRecords)
+	s.background.Go(s.sweepRuns)
 	return s, nil
 }
 

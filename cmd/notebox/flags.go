@@ -25,6 +25,7 @@ type settings struct {
 	urlTTL            time.Duration
 	linkKeys          string
 	resultTTL         time.Duration
+	retention         time.Duration
 	stateDir          string
 	serviceID         string
 	apiKeysFile       string
@@ -62,6 +63,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.StringVar(&s.storageURL, "storage", "file://"+filepath.ToSlash(filepath.Join(data, "files")), "where files and images are kept: file:///folder or mem://")
 	f.DurationVar(&s.urlTTL, "url-ttl", storage.DefaultTTL, "how long a link to a file works")
 	f.DurationVar(&s.resultTTL, "result-ttl", server.DefaultResultTTL, "how long the reply of an asynchronous or idempotent run is kept")
+	f.DurationVar(&s.retention, "retention", server.DefaultRetention, "how long runs' files and kept inputs stay in the store, at least --url-ttl; 0: the service removes none of them")
 	f.StringVar(&s.linkKeys, "link-keys", "", "file with the secret that signs links, made where it is missing; services on one store share it (default: in the state folder)")
 	f.StringVar(&s.stateDir, "state-dir", filepath.Join(xdg.StateHome, "notebox"), "folder of this service alone: its id, the secret of its links, uploads under way")
 	f.StringVar(&s.serviceID, "service-id", "", "whose sandboxes these are on the Docker daemon (default: made once, kept in the state folder)")
@@ -114,6 +116,7 @@ func (s *settings) check() error {
 		{"--max-wait", s.admission.MaxWait > 0},
 		{"--url-ttl", s.urlTTL > 0},
 		{"--result-ttl", s.resultTTL > 0},
+		{"--retention (0, or at least --url-ttl)", s.retention == 0 || s.retention >= s.urlTTL},
 		{"--drain", s.drain >= 0},
 	} {
 		if !p.ok {

@@ -261,6 +261,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		Network:      network,
 		ServiceID:    p.settings.serviceID,
 		ResultTTL:    p.settings.resultTTL,
+		Retention:    p.settings.retention,
 		TempDir:      p.state.path("uploads"),
 		Log:          p.log,
 	}

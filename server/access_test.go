@@ -195,7 +195,7 @@ func TestEnvironmentsOfAKey(t *testing.T) {
 	s.requireProblem(ask("b", `{"code":"x","language":"r"}`), 403, "may not run r")
 	s.requireProblem(ask("b", `{"notebook":{"nbformat":4,"metadata":{"kernelspec":{"name":"ir","language":"R"}},"cells":[{"cell_type":"code","source":"x"}]}}`), 403, "may not run r")
 	s.requireProblem(ask("b", `{"code":"x","network":true}`), 403, "network: ")
-	s.requireProblem(ask("c", `{"code":"x","network":true}`), 403, "network: this service runs code without a network")
+	s.requireProblem(ask("c", `{"code":"x","network":true}`), 403, "network: this service's operator allows none")
 	s.replied(ask("a", `{"code":"x","language":"r"}`))
 	s.replied(ask("b", `{"code":"x"}`))
 	s.replied(ask("c", `{"code":"x","language":"r"}`))
@@ -285,6 +285,7 @@ func TestNothingOfAnothers(t *testing.T) {
 	runs := s.hold()
 	going := s.accepted(s.do(s.with(`{"code":"x","files":[{"name":"in","content":"QUFB"}]}`, "Prefer", async, idempotent, "k", "X-API-Key", "a")))
 	<-runs.started
+	kept := s.keptOf(s.upload(keyed("a"), "in", "AAA"))[0].ID
 	rows := map[string]bool{}
 	for _, c := range []struct {
 		route  string // as routes has it
@@ -311,6 +312,20 @@ func TestNothingOfAnothers(t *testing.T) {
 			body := s.call("GET", "/v1/environments", "X-API-Key", "b").body
 			require.NotContains(t, string(body), going)
 			require.NotContains(t, string(body), "alice")
+		}},
+		{"POST /v1/files", func(t *testing.T) { // the id of one is none of the other's
+			a := s.do(s.with(`{"code":"x","files":[{"name":"in","id":"`+kept+`"}]}`, "X-API-Key", "b"))
+			require.Equal(t, 422, a.StatusCode)
+			require.Contains(t, string(a.body), "files[0].id")
+			s.accepted(s.do(s.with(`{"code":"x","files":[{"name":"in","id":"`+kept+`"}]}`, "Prefer", async, "X-API-Key", "a")))
+			<-runs.started
+		}},
+		{"DELETE /v1/files/*", func(t *testing.T) {
+			require.Equal(t, 404, s.call("DELETE", "/v1/files/"+kept, "X-API-Key", "b").StatusCode)
+			require.Equal(t, 204, s.call("DELETE", "/v1/files/"+kept, "X-API-Key", "a").StatusCode)
+		}},
+		{"GET /metrics", func(t *testing.T) {
+			require.NotContains(t, string(s.call("GET", "/metrics", "X-API-Key", "b").body), "alice")
 		}},
 	} {
 		t.Run(c.route, func(t *testing.T) {

@@ -43,6 +43,8 @@ type settings struct {
 	maxSandboxes      int
 	admission         runner.AdmissionLimits
 	drain             time.Duration
+
+	getenv func(string) string // of the store's credentials; nil is os.Getenv
 }
 
 // runsPerCore is how many runs share a core by default: they wait for input,

@@ -89,7 +89,12 @@ func closeSuite() error {
 // start boots a service below folder on a free port; stop ends it as SIGTERM
 // would. It has the shared service's id, unless flags say otherwise.
 func start(folder string, flags ...string) (p *program, stop func() error, err error) {
-	var s settings
+	return startWith(folder, os.Getenv, flags...)
+}
+
+// startWith is start with variables of its own for the store's credentials.
+func startWith(folder string, getenv func(string) string, flags ...string) (p *program, stop func() error, err error) {
+	s := settings{getenv: getenv}
 	set := flag.NewFlagSet("test", flag.ContinueOnError)
 	s.register(set)
 	err = set.Parse(append([]string{

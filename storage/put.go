@@ -23,7 +23,7 @@ const copyBufferBytes = 32 << 10
 func (s *Store) Put(ctx context.Context, key string, content io.Reader, name string) (Object, error) {
 	object, err := s.put(ctx, key, content, name)
 	if err != nil {
-		return Object{}, fmt.Errorf("storage: put %q: %w", key, err)
+		return Object{}, fmt.Errorf("storage: put %q: %w", key, shown(err))
 	}
 	return object, nil
 }
@@ -40,7 +40,7 @@ func (s *Store) put(ctx context.Context, key string, content io.Reader, name str
 	}
 	object := Object{Key: key, Name: name, MediaType: mediaType(name, head)}
 
-	w, err := s.create(ctx, object)
+	w, err := s.create(ctx, object, ended)
 	if err != nil {
 		return Object{}, err
 	}

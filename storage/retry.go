@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"syscall"
 	"time"
 
@@ -34,6 +35,9 @@ func Temporary(err error) bool {
 	case gcerrors.Unknown: // most of what drivers do not know is of the network
 	default:
 		return false
+	}
+	if status := max(azureStatus(err), s3Status(err), gcsStatus(err)); status != 0 {
+		return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 	}
 	var network net.Error // a *url.Error is one too
 	var errno syscall.Errno

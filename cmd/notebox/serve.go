@@ -133,7 +133,11 @@ func (p *program) openStore(ctx context.Context) (err error) {
 	p.store, err = storage.Open(ctx, storage.Options{
 		URL:     p.settings.storageURL,
 		KeyFile: keys,
+		KeyAge:  p.settings.files.keyAge,
 		TTL:     p.settings.urlTTL,
+
+		ServeFiles: p.settings.files.serveFiles,
+		Getenv:     p.settings.getenv,
 	})
 	if err == nil {
 		p.onClose(p.store.Close)
@@ -266,7 +270,7 @@ func (p *program) newServer(keys server.Keys, all []environments.Environment) er
 func (p *program) run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- p.http.Serve(p.listener) }()
-	p.log.Info("notebox serves", "url", "http://"+p.listener.Addr().String(), "state", p.settings.stateDir, "storage", p.settings.storageURL)
+	p.log.Info("notebox serves", "url", "http://"+p.listener.Addr().String(), "state", p.settings.stateDir, "storage", p.store.Name())
 	select {
 	case err := <-failed:
 		return err

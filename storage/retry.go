@@ -26,8 +26,12 @@ const (
 // its load, so that the same call may succeed later. It is false for what a person has to
 // mend first: credentials, a missing container, a full disk.
 func Temporary(err error) bool {
-	if errors.Is(err, context.Canceled) {
+	var lookup *net.DNSError // gocloud takes it for an object that is not found
+	switch {
+	case errors.Is(err, context.Canceled):
 		return false
+	case errors.As(err, &lookup):
+		return true
 	}
 	switch gcerrors.Code(err) {
 	case gcerrors.DeadlineExceeded, gcerrors.ResourceExhausted:

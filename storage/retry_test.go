@@ -26,6 +26,7 @@ func TestTemporary(t *testing.T) {
 		want bool
 	}{
 		{"a connection refused", &url.Error{Op: "Put", URL: "http://x", Err: refused}, true},
+		{"no such host", &url.Error{Op: "Put", URL: "http://x", Err: &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}}, true},
 		{"a connection cut", &url.Error{Op: "Put", URL: "http://x", Err: io.EOF}, true},
 		{"no answer in time", fmt.Errorf("put: %w", context.DeadlineExceeded), true},
 		{"a caller that gave up", &url.Error{Op: "Put", URL: "http://x", Err: context.Canceled}, false},

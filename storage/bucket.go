@@ -15,28 +15,61 @@ import (
 // folderMode keeps other users of the machine away from what runs produced.
 const folderMode = 0o700
 
+const wantedURLs = "want file:///folder, azblob://container, s3://bucket, gs://bucket or mem://"
+
+// opened is a store as its URL names it.
+type opened struct {
+	name   string // the URL without its parameters
+	bucket *blob.Bucket
+	folder *folder // nil where the store is not a folder
+	cloud  cloud   // nil where it is not in a cloud
+}
+
 // openBucket opens what rawURL names. Each scheme is listed here, not taken from
 // gocloud's global URL registry: its query parameters would let a URL switch off
 // what this package relies on.
-func openBucket(_ context.Context, rawURL string) (*blob.Bucket, *folder, error) {
+func openBucket(ctx context.Context, rawURL string, getenv func(string) string) (opened, error) {
 	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, nil, fmt.Errorf("store URL: %w", err)
+	if err != nil { // not wrapped: it quotes the URL
+		return opened{}, errors.New("store URL: not a URL: " + wantedURLs)
 	}
-	if u.RawQuery != "" || u.Fragment != "" {
-		return nil, nil, fmt.Errorf("store URL %q: no query and no fragment is known for it", u.Redacted())
-	}
+	var o opened
 	switch u.Scheme {
-	case "file":
-		return openFolder(u)
-	case "mem":
-		if u.Host != "" || u.Path != "" {
-			return nil, nil, errors.New("store URL: mem:// takes no name")
-		}
-		return memblob.OpenBucket(nil), nil, nil
+	case "azblob":
+		o, err = openAzure(ctx, u, getenv)
+	case "s3":
+		o, err = openS3(ctx, u, getenv)
+	case "gs":
+		o, err = openGCS(ctx, u, getenv)
+	case "file", "mem":
+		o, err = openLocal(u)
 	default:
-		return nil, nil, fmt.Errorf("store URL %q: want file:///folder or mem://", u.Redacted())
+		err = fmt.Errorf("store URL %q: %s", nameOfStore(u), wantedURLs)
 	}
+	if o.name == "" {
+		o.name = nameOfStore(u)
+	}
+	return o, err
+}
+
+// nameOfStore is a URL without what may be secret.
+func nameOfStore(u *url.URL) string {
+	short := *u
+	short.RawQuery, short.Fragment, short.ForceQuery = "", "", false
+	return short.Redacted()
+}
+
+func openLocal(u *url.URL) (opened, error) {
+	if u.RawQuery != "" || u.Fragment != "" {
+		return opened{}, fmt.Errorf("store URL %q: no query and no fragment is known for it", nameOfStore(u))
+	}
+	if u.Scheme == "file" {
+		return openFolder(u)
+	}
+	if u.Host != "" || u.Path != "" {
+		return opened{}, errors.New("store URL: mem:// takes no name")
+	}
+	return opened{bucket: memblob.OpenBucket(nil)}, nil
 }
 
 // openFolder opens a file:// store.
@@ -46,9 +79,9 @@ func openBucket(_ context.Context, rawURL string) (*blob.Bucket, *folder, error)
 // would hold is in the key (the name) or in the content (the media type).
 // Temporary files stand beside their objects: a rename works within a file system
 // only, and os.TempDir is often another.
-func openFolder(u *url.URL) (*blob.Bucket, *folder, error) {
+func openFolder(u *url.URL) (opened, error) {
 	if u.Host != "" && u.Host != "localhost" || u.Opaque != "" || !filepath.IsAbs(u.Path) {
-		return nil, nil, fmt.Errorf("store URL %q: want an absolute path: file:///folder", u.Redacted())
+		return opened{}, fmt.Errorf("store URL %q: want an absolute path: file:///folder", nameOfStore(u))
 	}
 	bucket, err := fileblob.OpenBucket(u.Path, &fileblob.Options{
 		CreateDir:   true,
@@ -57,7 +90,7 @@ func openFolder(u *url.URL) (*blob.Bucket, *folder, error) {
 		Metadata:    fileblob.MetadataDontWrite,
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("open folder: %w", err)
+		return opened{}, fmt.Errorf("open folder: %w", err)
 	}
-	return bucket, &folder{path: u.Path}, nil
+	return opened{bucket: bucket, folder: &folder{path: u.Path}}, nil
 }

@@ -76,10 +76,10 @@ func TestOpenRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for _, test := range []struct{ desc, url, err string }{
-		{"nothing", "", "want file:///folder or mem://"},
-		{"a path", "/data", "want file:///folder or mem://"},
-		{"an unknown scheme", "ftp://host/x", "want file:///folder or mem://"},
-		{"a password", "ftp://user:secret@host/x", "user:xxxxx@host"},
+		{"nothing", "", "want file:///folder, azblob://container"},
+		{"a path", "/data", "want file:///folder, azblob://container"},
+		{"an unknown scheme", "ftp://host/x", "want file:///folder, azblob://container"},
+		{"a password", "ftp://user:secret@host/x", "user:xxxxx@host/x"},
 		{"not a URL", "file://%zz", "store URL"},
 		{"a relative path", "file://./data", "want an absolute path"},
 		{"another host", "file://host/data", "want an absolute path"},
@@ -89,9 +89,22 @@ func TestOpenRefuses(t *testing.T) {
 		{"a file", "file://" + file, "not a directory"},
 		{"below a file", "file://" + file + "/x", "not a directory"},
 		{"a name for memory", "mem://x", "takes no name"},
+		{"gocloud's parameters for S3", "s3://bucket?region=x&awssdk=v2", `unknown parameter "awssdk"`},
+		{"a parameter twice", "s3://bucket?region=x&region=y", "want one value of region"},
+		{"an empty parameter", "s3://bucket?region=", "want one value of region"},
+		{"a path in a bucket", "s3://bucket/folder", "want s3://name"},
+		{"a password for a bucket", "gs://user:secret@bucket", "want gs://name"},
+		{"no bucket", "s3://", "want s3://bucket"},
+		{"no bucket of Google's", "gs://?project=x", "want gs://bucket"},
+		{"no container", "azblob://", "AZURE_BLOB_CONTAINER_NAME"},
+		{"an account in the URL", "azblob://c?storage_account=x", `unknown parameter "storage_account"`},
+		{"an endpoint with a token", "azblob://c?endpoint=https%3A%2F%2Fx%3Fsig%3Dsecret", "without password and query"},
+		{"an endpoint that is none", "s3://bucket?endpoint=localhost:9000", "endpoint is no http"},
+		{"a choice that is none", "s3://bucket?region=x&path_style=secret", "path_style is true or false"},
+		{"no credentials", "azblob://c", "AZURE_STORAGE_CONNECTION_STRING"},
 	} {
 		t.Run(test.desc, func(t *testing.T) {
-			_, err := Open(t.Context(), Options{URL: test.url})
+			_, err := Open(t.Context(), Options{URL: test.url, Getenv: func(string) string { return "" }})
 			require.ErrorContains(t, err, test.err)
 			require.NotContains(t, err.Error(), "secret")
 		})

@@ -26,21 +26,39 @@ const (
 	querySignature = "signature"
 )
 
+// linkTimeout bounds what asks a cloud for a signature. Few do: those with an identity
+// and no key.
+const linkTimeout = 10 * time.Second
+
 // Link makes a link to the object key that works until expires (UTC, whole seconds).
-// base is what the link starts with: "https://code.example.org". Whether there is such an
-// object is not looked up.
-func (s *Store) Link(_ context.Context, key, base string) (link string, expires time.Time, err error) {
+// base is what the link starts with where this service serves it, see [Options.ServeFiles]:
+// "https://code.example.org". Whether there is such an object is not looked up.
+func (s *Store) Link(ctx context.Context, key, base string) (link string, expires time.Time, err error) {
 	if !validKey(key) || isRecord(key) {
 		return "", time.Time{}, fmt.Errorf("storage: link to %q: not a key", key)
 	}
+	if !s.direct {
+		link, expires = s.ownLink(key, base)
+		return link, expires, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, linkTimeout)
+	defer cancel()
+	expires = time.Now().Add(s.ttl).Truncate(time.Second).UTC() // of the cloud's clock, not of s.now
+	if link, err = s.cloud.sign(ctx, key, expires); err != nil {
+		return "", time.Time{}, fmt.Errorf("storage: link to %q: %w", key, shown(err))
+	}
+	return link, expires, nil
+}
+
+func (s *Store) ownLink(key, base string) (link string, expires time.Time) {
 	expires = time.Unix(s.now().Add(s.ttl).Unix(), 0).UTC()
 	seconds := strconv.FormatInt(expires.Unix(), 10)
 	path := url.URL{Path: LinkPath + key}
 	query := url.Values{
 		queryExpires:   {seconds},
-		querySignature: {sign(s.secrets.newest(), key, seconds)},
+		querySignature: {sign(s.keys.signing(), key, seconds)},
 	}
-	return strings.TrimRight(base, "/") + path.EscapedPath() + "?" + query.Encode(), expires, nil
+	return strings.TrimRight(base, "/") + path.EscapedPath() + "?" + query.Encode(), expires
 }
 
 // Verify reports whether the query q of a link gives access to key now: nil,
@@ -65,7 +83,7 @@ func (s *Store) Verify(key string, q url.Values) error {
 // bytes in four ways.
 func (s *Store) genuine(key, expires, signature string) bool {
 	found := false
-	for _, secret := range s.secrets {
+	for _, secret := range s.keys.verifying() {
 		found = hmac.Equal([]byte(sign(secret, key, expires)), []byte(signature)) || found
 	}
 	return found

@@ -37,7 +37,9 @@ func TestLinkEscapesTheKey(t *testing.T) {
 
 func FuzzVerify(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
-	s := &Store{secrets: secrets{make([]byte, secretBytes)}, ttl: time.Hour, now: func() time.Time { return now }}
+	clock := func() time.Time { return now }
+	keys := &keyring{secrets: []secret{{key: make([]byte, secretBytes)}}, age: DefaultKeyAge, path: "fixed", checked: now, now: clock}
+	s := &Store{keys: keys, ttl: time.Hour, now: clock}
 	key := RunKey(started, "run_1", KindFile, "out.csv")
 	link, expires, err := s.Link(f.Context(), key, "")
 	require.NoError(f, err)

@@ -31,7 +31,7 @@ func (s *Store) Put(ctx context.Context, key string, content io.Reader, name str
 			return object, nil
 		}
 		if !Temporary(err) || !from.rewind() || !tries.wait(ctx) {
-			return Object{}, fmt.Errorf("storage: put %q: %w", key, err)
+			return Object{}, fmt.Errorf("storage: put %q: %w", key, shown(err))
 		}
 	}
 }
@@ -48,7 +48,7 @@ func (s *Store) put(ctx context.Context, key string, content io.Reader, name str
 	}
 	object := Object{Key: key, Name: name, MediaType: mediaType(name, head)}
 
-	w, err := s.create(ctx, object)
+	w, err := s.create(ctx, object, ended)
 	if err != nil {
 		return Object{}, err
 	}

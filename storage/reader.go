@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -24,8 +23,9 @@ type Reader struct {
 	ETag string
 
 	ctx    context.Context // Get's: reads end with it
-	bucket *blob.Bucket
-	body   *blob.Reader // nil until Read
+	store  *Store
+	pinned *blob.ReaderOptions // to the object that Get found
+	body   *blob.Reader        // nil until Read
 	offset int64
 }
 
@@ -45,7 +45,7 @@ func (s *Store) get(ctx context.Context, key string) (*Reader, error) {
 	}
 	attributes, err := s.bucket.Attributes(ctx, key)
 	if err != nil {
-		return nil, known(err)
+		return nil, s.notFound(ctx, err)
 	}
 	r := &Reader{
 		Object: Object{
@@ -55,9 +55,12 @@ func (s *Store) get(ctx context.Context, key string) (*Reader, error) {
 			Bytes:     attributes.Size,
 			ModTime:   attributes.ModTime,
 		},
-		ETag:   quoted(attributes.ETag),
-		ctx:    ctx,
-		bucket: s.bucket,
+		ETag:  quoted(attributes.ETag),
+		ctx:   ctx,
+		store: s,
+	}
+	if s.cloud != nil {
+		r.pinned = s.cloud.pin(attributes)
 	}
 	if s.folder != nil { // it keeps contents alone
 		head, _, err := readHead(r, make([]byte, sniffBytes))
@@ -82,9 +85,12 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if r.body == nil {
-		body, err := r.bucket.NewRangeReader(r.ctx, r.Key, r.offset, -1, nil)
+		body, err := r.store.bucket.NewRangeReader(r.ctx, r.Key, r.offset, -1, r.pinned)
+		if gcerrors.Code(err) == gcerrors.FailedPrecondition {
+			return 0, errChanged
+		}
 		if err != nil {
-			return 0, known(err)
+			return 0, r.store.known(err)
 		}
 		r.body = body
 		if body.Size() != r.Bytes {
@@ -95,6 +101,9 @@ func (r *Reader) Read(p []byte) (int, error) {
 	r.offset += int64(n)
 	if err == io.EOF && r.offset < r.Bytes {
 		err = io.ErrUnexpectedEOF
+	}
+	if err != nil && err != io.EOF {
+		err = shown(err)
 	}
 	return n, err
 }
@@ -144,17 +153,20 @@ func (s *Store) remove(ctx context.Context, key string) error {
 	}
 	if s.folder != nil { // fileblob would remove an empty folder of this name
 		if _, err := s.bucket.Attributes(ctx, key); err != nil {
-			return known(err)
+			return s.known(err)
 		}
 	}
-	return known(s.bucket.Delete(ctx, key))
+	return s.notFound(ctx, s.bucket.Delete(ctx, key))
 }
 
-// known turns gocloud's error into this package's where there is one for it. In a folder
-// "a/b" is not found either where "a" is an object.
-func known(err error) error {
-	if gcerrors.Code(err) == gcerrors.NotFound || errors.Is(err, syscall.ENOTDIR) {
-		return ErrNotFound
+// notFound is known for clouds too whose answer to HEAD does not tell an object from a
+// container that is missing.
+func (s *Store) notFound(ctx context.Context, err error) error {
+	err = s.known(err)
+	if s.cloud != nil && errors.Is(err, ErrNotFound) {
+		if gone := s.cloud.holds(ctx); gone != nil {
+			return shown(gone)
+		}
 	}
 	return err
 }

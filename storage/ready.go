@@ -40,7 +40,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	select {
 	case <-p.done:
 		if p.err != nil {
-			return fmt.Errorf("storage: not ready: %w", p.err)
+			return fmt.Errorf("storage: not ready: %w", shown(p.err))
 		}
 		return nil
 	case <-ctx.Done():

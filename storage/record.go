@@ -56,7 +56,7 @@ func (s *Store) PutNew(ctx context.Context, key string, content []byte) error {
 		err = ErrExists
 	}
 	if err != nil {
-		return fmt.Errorf("storage: new record %q: %w", key, err)
+		return fmt.Errorf("storage: new record %q: %w", key, shown(err))
 	}
 	return nil
 }
@@ -69,14 +69,21 @@ func (s *Store) putNew(ctx context.Context, key string, content []byte) error {
 		return s.putNewFile(ctx, key, content)
 	}
 	options := &blob.WriterOptions{ContentType: recordType, IfNotExist: true}
-	return s.bucket.WriteAll(ctx, key, content, options)
+	if s.cloud == nil {
+		return s.bucket.WriteAll(ctx, key, content, options)
+	}
+	if len(content) <= smallPartBytes {
+		options.BufferSize = smallPartBytes
+	}
+	ctx, bucket := s.cloud.once(ctx, options)
+	return bucket.Upload(ctx, key, onlyReader{bytes.NewReader(content)}, options)
 }
 
 // putNewFile is PutNew in a folder. fileblob's own IfNotExist looks and then renames,
 // under a lock that each writer has for itself: two writers can both find nothing. link(2)
 // looks and names in one step, for all processes that see the file system, NFS included.
 func (s *Store) putNewFile(ctx context.Context, key string, content []byte) error {
-	w, err := s.create(ctx, Object{Key: key, Name: key, MediaType: recordType})
+	w, err := s.createLocal(ctx, Object{Key: key, Name: key, MediaType: recordType})
 	if err != nil {
 		return err
 	}
@@ -112,14 +119,14 @@ func (s *Store) read(ctx context.Context, key string, maxBytes int64) ([]byte, e
 	}
 	r, err := s.bucket.NewReader(ctx, key, nil)
 	if err != nil {
-		return nil, known(err)
+		return nil, s.known(err)
 	}
 	defer func() { _ = r.Close() }()
 	content, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err == nil && int64(len(content)) > maxBytes {
 		err = fmt.Errorf("it has more than %d bytes", maxBytes)
 	}
-	return content, err
+	return content, shown(err)
 }
 
 // List yields the keys of all records below folder, a result of RecordKey, in no certain
@@ -137,7 +144,7 @@ func (s *Store) List(ctx context.Context, folder string) iter.Seq2[string, error
 			err = s.listBucket(ctx, folder+"/", func(key string) bool { return yield(key, nil) })
 		}
 		if err != nil && !errors.Is(err, errStopped) {
-			yield("", fmt.Errorf("storage: list %q: %w", folder, err))
+			yield("", fmt.Errorf("storage: list %q: %w", folder, shown(err)))
 		}
 	}
 }

@@ -22,7 +22,7 @@ var errNotKept = errors.New("storage: the content cannot be read again")
 //
 // A folder has no such outages, and memory none at all: there, nothing is kept.
 func (s *Store) Replay(content io.Reader, dir string) io.ReadCloser {
-	if !s.remote {
+	if s.cloud == nil {
 		return io.NopCloser(content)
 	}
 	return &replay{from: content, dir: dir}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"syscall"
 	"time"
 
@@ -25,8 +26,12 @@ const (
 // its load, so that the same call may succeed later. It is false for what a person has to
 // mend first: credentials, a missing container, a full disk.
 func Temporary(err error) bool {
-	if errors.Is(err, context.Canceled) {
+	var lookup *net.DNSError // gocloud takes it for an object that is not found
+	switch {
+	case errors.Is(err, context.Canceled):
 		return false
+	case errors.As(err, &lookup):
+		return true
 	}
 	switch gcerrors.Code(err) {
 	case gcerrors.DeadlineExceeded, gcerrors.ResourceExhausted:
@@ -34,6 +39,9 @@ func Temporary(err error) bool {
 	case gcerrors.Unknown: // most of what drivers do not know is of the network
 	default:
 		return false
+	}
+	if status := max(azureStatus(err), s3Status(err), gcsStatus(err)); status != 0 {
+		return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 	}
 	var network net.Error // a *url.Error is one too
 	var errno syscall.Errno

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/api/googleapi"
 )
 
 func TestTemporary(t *testing.T) {
@@ -24,6 +26,7 @@ func TestTemporary(t *testing.T) {
 		want bool
 	}{
 		{"a connection refused", &url.Error{Op: "Put", URL: "http://x", Err: refused}, true},
+		{"no such host", &url.Error{Op: "Put", URL: "http://x", Err: &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}}, true},
 		{"a connection cut", &url.Error{Op: "Put", URL: "http://x", Err: io.EOF}, true},
 		{"no answer in time", fmt.Errorf("put: %w", context.DeadlineExceeded), true},
 		{"a caller that gave up", &url.Error{Op: "Put", URL: "http://x", Err: context.Canceled}, false},
@@ -31,6 +34,9 @@ func TestTemporary(t *testing.T) {
 		{"a full disk", &os.PathError{Op: "write", Path: "/x", Err: syscall.ENOSPC}, false},
 		{"no right to write", &os.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}, false},
 		{"too many open files", &os.PathError{Op: "open", Path: "/x", Err: syscall.EMFILE}, true},
+		{"a cloud that is overloaded", &azcore.ResponseError{StatusCode: 503}, true},
+		{"a cloud that refuses", &azcore.ResponseError{StatusCode: 403}, false},
+		{"Google's", &googleapi.Error{Code: 429}, true},
 		{"anything else", errors.New("no"), false},
 		{"nothing", nil, false},
 	} {
@@ -83,7 +89,7 @@ func TestReplay(t *testing.T) {
 		t.Run(c.desc, func(t *testing.T) {
 			want := bytes.Repeat([]byte("0123456789a"), c.bytes/11+1)[:c.bytes]
 			dir := t.TempDir()
-			r := (&Store{remote: true}).Replay(iotest.HalfReader(bytes.NewReader(want)), dir)
+			r := &replay{from: iotest.HalfReader(bytes.NewReader(want)), dir: dir}
 			defer func() { require.NoError(t, r.Close()) }()
 			s := newSource(r)
 			for range 3 {
@@ -105,7 +111,7 @@ func TestReplay(t *testing.T) {
 
 func TestReplayWithoutRoomComesOnce(t *testing.T) {
 	want := bytes.Repeat([]byte("x"), 2*replayMemory)
-	r := (&Store{remote: true}).Replay(bytes.NewReader(want), t.TempDir()+"/none")
+	r := &replay{from: bytes.NewReader(want), dir: t.TempDir() + "/none"}
 	s := newSource(r)
 	got, err := io.ReadAll(s)
 	require.NoError(t, err)

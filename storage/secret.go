@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 const (
@@ -25,24 +26,28 @@ const (
 	maxKeyFileBytes = 64 << 10
 
 	keyFileMode   = 0o600
-	keyFileHeader = "# notebox: secrets that sign links, one a line. The last one signs, all of them verify.\n"
+	keyFileHeader = "# notebox: secrets that sign links, one a line, with the time from which it signs.\n# The last one whose time has come signs; older ones verify while their links work.\n"
 )
 
-// secrets are the keys of the HMAC, oldest first; there is at least one.
-type secrets [][]byte
+// secret is a key of the HMAC.
+type secret struct {
+	key  []byte
+	from time.Time // when it begins to sign; zero is always, of a line without a time
+}
 
-func (s secrets) newest() []byte { return s[len(s)-1] }
+// line is the secret as the file has it.
+func (s secret) line() string {
+	return hex.EncodeToString(s.key) + " " + s.from.UTC().Format(time.RFC3339) + "\n"
+}
 
-// loadSecrets reads the key file, and makes it where there is none. Without a path it
-// makes a secret for this process.
+// loadSecrets reads the key file, oldest first; there is at least one. It makes the file
+// where there is none, and adds what next returns, if anything, for those that it found.
 //
-// The file is made and read under a lock: of two processes that start at once, the
-// second waits and then reads what the first wrote. An empty file is one whose maker
-// died, and is filled.
-func loadSecrets(path string) (secrets, error) {
-	if path == "" {
-		return secrets{newSecret()}, nil
-	}
+// The file is made, read and added to under a lock: of two processes that start at once,
+// the second waits and then reads what the first wrote. An empty file is one whose maker
+// died, and is filled. Nothing in it is ever rewritten, so that no crash takes a secret;
+// at one a month it is full after 40 years.
+func loadSecrets(path string, now time.Time, next func([]secret) (secret, bool)) ([]secret, error) {
 	file, err := openKeyFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
@@ -53,7 +58,8 @@ func loadSecrets(path string) (secrets, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(file, maxKeyFileBytes+1))
 	if err == nil && len(content) == 0 {
-		content, err = fillKeyFile(file)
+		content = []byte(keyFileHeader + newSecret(now).line())
+		err = addToKeyFile(file, 0, content)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
@@ -62,13 +68,28 @@ func loadSecrets(path string) (secrets, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key file %s: %w", path, err)
 	}
-	return parsed, nil
+	added, due := next(parsed)
+	if !due {
+		return parsed, nil
+	}
+	line := added.line()
+	if content[len(content)-1] != '\n' {
+		line = "\n" + line
+	}
+	err = addToKeyFile(file, int64(len(content)), []byte(line))
+	if errors.Is(err, syscall.EBADF) {
+		return parsed, nil // it may be read alone: who mounts it changes it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key file: %w", err)
+	}
+	return append(parsed, added), nil
 }
 
-func newSecret() []byte {
-	secret := make([]byte, secretBytes)
-	_, _ = rand.Read(secret) // it never fails: it ends the process
-	return secret
+func newSecret(from time.Time) secret {
+	key := make([]byte, secretBytes)
+	_, _ = rand.Read(key) // it never fails: it ends the process
+	return secret{key, from.Truncate(time.Second)}
 }
 
 // openKeyFile opens the file for writing, or for reading where that is all it allows, as
@@ -99,37 +120,45 @@ func openKeyFile(path string) (*os.File, error) {
 	return file, nil
 }
 
-// fillKeyFile writes a new secret. It is on the disk before a link is signed with it.
-func fillKeyFile(file *os.File) ([]byte, error) {
-	content := []byte(keyFileHeader + hex.EncodeToString(newSecret()) + "\n")
-	_, err := file.Write(content)
+// addToKeyFile writes at the end, which is at size. What it has written is on the disk
+// before a link is signed with it, and gone where that fails.
+func addToKeyFile(file *os.File, size int64, content []byte) error {
+	_, err := file.WriteAt(content, size)
 	if err == nil {
 		err = file.Sync()
 	}
-	if err != nil {
-		return nil, errors.Join(err, file.Truncate(0))
+	if err != nil && !errors.Is(err, syscall.EBADF) {
+		err = errors.Join(err, file.Truncate(size))
 	}
-	return content, nil
+	return err
 }
 
-// parseSecrets reads a key file: one secret a line in hex digits; empty lines and those
-// that start with # count nothing. Errors never quote it.
-func parseSecrets(content []byte) (secrets, error) {
+// parseSecrets reads a key file: one secret a line in hex digits, and after a space the
+// time (RFC 3339) from which it signs, which may be missing; empty lines and those that
+// start with # count nothing. Errors never quote it.
+func parseSecrets(content []byte) ([]secret, error) {
 	if len(content) > maxKeyFileBytes {
 		return nil, fmt.Errorf("more than %d bytes", maxKeyFileBytes)
 	}
-	var found secrets
+	var found []secret
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	for number := 1; lines.Scan(); number++ {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		secret, err := hex.DecodeString(line)
-		if err != nil || len(secret) != secretBytes {
+		digits, date, dated := strings.Cut(line, " ")
+		key, err := hex.DecodeString(digits)
+		if err != nil || len(key) != secretBytes {
 			return nil, fmt.Errorf("line %d: want a secret of %d hex digits", number, hex.EncodedLen(secretBytes))
 		}
-		found = append(found, secret)
+		var from time.Time
+		if dated {
+			if from, err = time.Parse(time.RFC3339, strings.TrimSpace(date)); err != nil {
+				return nil, fmt.Errorf("line %d: want a time as 2026-01-31T12:00:00Z after the secret", number)
+			}
+		}
+		found = append(found, secret{key, from})
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err

@@ -28,6 +28,8 @@ func TestKeyFile(t *testing.T) {
 		{"without a line end", one, 0o600, []string{one}, ""},
 		{"for reading alone", one, 0o400, []string{one}, ""},
 		{"several", one + "\n\n# new\n" + two + "\r\n", 0o600, []string{one, two}, ""},
+		{"with times", one + " 2026-01-31T12:00:00Z\n" + two + "  2026-02-28T12:00:00+01:00\n", 0o600, []string{one, two}, ""},
+		{"with what is no time", one + " soon\n", 0o600, nil, "line 1: want a time"},
 		{"readable by the group", one, 0o640, nil, "mode 0640"},
 		{"readable by all", one, 0o604, nil, "mode 0604"},
 		{"too short", one[:62], 0o600, nil, "line 1: want a secret of 64 hex digits"},
@@ -40,7 +42,7 @@ func TestKeyFile(t *testing.T) {
 		t.Run(test.desc, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "links.key")
 			require.NoError(t, os.WriteFile(path, []byte(test.content), test.mode))
-			got, err := loadSecrets(path)
+			got, err := loadSecrets(path, started, notDue)
 			if test.err != "" {
 				require.ErrorContains(t, err, test.err)
 				require.ErrorContains(t, err, path, "it names the file")
@@ -55,7 +57,7 @@ func TestKeyFile(t *testing.T) {
 		})
 	}
 	t.Run("a folder", func(t *testing.T) {
-		_, err := loadSecrets(t.TempDir())
+		_, err := loadSecrets(t.TempDir(), started, notDue)
 		require.Error(t, err)
 	})
 }
@@ -74,10 +76,10 @@ func TestKeyFileIsMade(t *testing.T) {
 		t.Run(test.desc, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state", "links.key")
 			test.prepare(t, path)
-			first, err := loadSecrets(path)
+			first, err := loadSecrets(path, started, notDue)
 			require.NoError(t, err)
 			require.Len(t, first, 1)
-			again, err := loadSecrets(path)
+			again, err := loadSecrets(path, started, notDue)
 			require.NoError(t, err)
 			require.Equal(t, first, again)
 			info, err := os.Stat(path)
@@ -86,20 +88,24 @@ func TestKeyFileIsMade(t *testing.T) {
 		})
 	}
 	t.Run("another each time without a file", func(t *testing.T) {
-		one, err := loadSecrets("")
-		require.NoError(t, err)
-		two, err := loadSecrets("")
-		require.NoError(t, err)
-		require.NotEqual(t, one, two)
+		var keys [][]byte
+		for range 2 {
+			k, err := openKeyring("", 0, time.Hour, time.Now)
+			require.NoError(t, err)
+			keys = append(keys, k.signing())
+		}
+		require.NotEqual(t, keys[0], keys[1])
 	})
 }
+
+func notDue([]secret) (secret, bool) { return secret{}, false }
 
 // childKeyFile makes the test's program print the secrets of the file that it names.
 const childKeyFile = "NOTEBOX_TEST_KEY_FILE"
 
 func TestKeyFileIsOneForProcessesThatStartAtOnce(t *testing.T) {
 	if path := os.Getenv(childKeyFile); path != "" {
-		got, err := loadSecrets(path)
+		got, err := loadSecrets(path, started, notDue)
 		require.NoError(t, err)
 		_, _ = os.Stdout.WriteString("secret " + strings.Join(hexes(got), ",") + "\n")
 		return
@@ -119,7 +125,7 @@ func TestKeyFileIsOneForProcessesThatStartAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	want, err := loadSecrets(path)
+	want, err := loadSecrets(path, started, notDue)
 	require.NoError(t, err)
 	for _, output := range outputs {
 		require.Contains(t, output, "secret "+hexes(want)[0]+"\n")
@@ -163,16 +169,16 @@ func FuzzParseSecrets(f *testing.F) {
 			return
 		}
 		require.NotEmpty(t, got)
-		for _, secret := range got {
-			require.Len(t, secret, secretBytes)
+		for _, s := range got {
+			require.Len(t, s.key, secretBytes)
 		}
 	})
 }
 
-func hexes(s secrets) []string {
+func hexes(secrets []secret) []string {
 	var texts []string
-	for _, secret := range s {
-		texts = append(texts, hex.EncodeToString(secret))
+	for _, s := range secrets {
+		texts = append(texts, hex.EncodeToString(s.key))
 	}
 	return texts
 }

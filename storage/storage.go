@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
-
-	"gocloud.dev/blob"
 )
 
 // DefaultTTL is how long a link works: a chat that is read again on the same day
@@ -29,15 +28,33 @@ var (
 
 // Options says where a Store keeps its objects and how it signs links to them.
 type Options struct {
-	// URL names the store: file:///folder, made with mode 0700 where it is missing,
-	// or mem://, which is gone with the process. A path becomes one by url.URL, which
-	// escapes it.
+	// URL names the store. A folder, azblob://container, s3://bucket or gs://bucket is
+	// made where it is missing:
+	//
+	//   - file:///folder, with mode 0700. A path becomes one by url.URL, which escapes it.
+	//   - azblob://container, or azblob:// and AZURE_BLOB_CONTAINER_NAME;
+	//     ?endpoint=https://account.blob.…
+	//   - s3://bucket?region=…&endpoint=https://…&path_style=true
+	//   - gs://bucket?project=…&endpoint=http://…
+	//   - mem://, which is gone with the process.
 	URL string
 
-	// KeyFile holds the secret that signs links. It is made with mode 0600 at first
-	// use, and processes that start at once agree on it. Empty means a random
-	// secret, so that links end with this process.
+	// Getenv gives the variables with the credentials of a cloud. Nil means os.Getenv.
+	// What it does not give, the cloud's own client looks for in the usual places.
+	Getenv func(string) string
+
+	// ServeFiles says who serves what a link leads to: ServeAuto, which is also what
+	// empty means, or ServeProxy.
+	ServeFiles string
+
+	// KeyFile holds the secrets that sign links of this service's own. It is made with
+	// mode 0600 at first use, and processes that start at once agree on it. Empty means a
+	// random secret, so that links end with this process.
 	KeyFile string
+
+	// KeyAge is after how long another secret signs. The old ones verify as long as
+	// links made with them work. Zero means DefaultKeyAge.
+	KeyAge time.Duration
 
 	// TTL is how long a link works. Zero and less mean DefaultTTL.
 	TTL time.Duration
@@ -46,16 +63,24 @@ type Options struct {
 	Now func() time.Time
 }
 
+// Who serves what a link leads to.
+const (
+	// ServeAuto leaves it to a cloud, where it can make links: SAS, presigned or V4.
+	ServeAuto = "auto"
+	// ServeProxy means the service that made the link, for people who do not reach the
+	// cloud, or may not know where files are.
+	ServeProxy = "proxy"
+)
+
 // Store is one blob store and the secret for links to its objects. Its methods may
 // be called from any number of goroutines.
 type Store struct {
-	bucket  *blob.Bucket
-	folder  *folder // nil where the store is not a folder
-	remote  bool    // the store is behind a network, which may fail for a while
-	secrets secrets
-	ttl     time.Duration
-	now     func() time.Time
-	probes  probes
+	opened
+	keys   *keyring
+	direct bool // links are the cloud's own
+	ttl    time.Duration
+	now    func() time.Time
+	probes probes
 
 	background sync.WaitGroup
 	stop       context.CancelFunc // ends what runs in the background
@@ -70,14 +95,20 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	getenv := o.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
 	var err error
-	if s.secrets, err = loadSecrets(o.KeyFile); err != nil {
+	if s.keys, err = openKeyring(o.KeyFile, o.KeyAge, s.ttl, s.now); err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
-	if s.bucket, s.folder, err = openBucket(ctx, o.URL); err != nil {
+	if s.opened, err = openBucket(ctx, o.URL, getenv); err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
-	s.remote = s.folder == nil && o.URL != "mem://"
+	if err = s.chooseLinks(o.ServeFiles); err != nil {
+		return nil, errors.Join(fmt.Errorf("storage: %w", err), s.bucket.Close())
+	}
 	life, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.probes.life = life
@@ -86,6 +117,24 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	return s, nil
 }
+
+// chooseLinks checks what the cloud would refuse with each link.
+func (s *Store) chooseLinks(serve string) error {
+	switch serve {
+	case "", ServeAuto:
+		s.direct = s.cloud != nil && s.cloud.signs()
+	case ServeProxy:
+	default:
+		return fmt.Errorf("serve files: want %s or %s", ServeAuto, ServeProxy)
+	}
+	if s.direct && s.ttl > maxCloudTTL {
+		return fmt.Errorf("a cloud's links work for %v at most, not for %v; those of this service (%s) for any time", maxCloudTTL, s.ttl, ServeProxy)
+	}
+	return nil
+}
+
+// Name is the store's URL without what may be secret, for logs.
+func (s *Store) Name() string { return s.name }
 
 // Close ends the store's background work. Readers and writers must be done.
 func (s *Store) Close() error {

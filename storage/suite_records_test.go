@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"notebox/storage"
 )
@@ -75,11 +76,14 @@ func listing(t *testing.T, s *storage.Store, _ *clock) {
 	}
 	require.Empty(t, list("some"))
 	var want []string
+	var puts errgroup.Group
+	puts.SetLimit(8)
 	for i := range 2500 { // more than two pages
 		key := storage.RecordKey("some", fmt.Sprint(i%3), fmt.Sprint(i))
-		require.NoError(t, s.PutNew(t.Context(), key, nil))
+		puts.Go(func() error { return s.PutNew(t.Context(), key, nil) })
 		want = append(want, key)
 	}
+	require.NoError(t, puts.Wait())
 	slices.Sort(want)
 	require.NoError(t, s.PutNew(t.Context(), storage.RecordKey("somebody"), nil))
 	require.Equal(t, want, list("some"))
@@ -89,8 +93,9 @@ func listing(t *testing.T, s *storage.Store, _ *clock) {
 	}
 	for key, err := range s.List(t.Context(), storage.RecordKey("some")) {
 		require.NoError(t, err)
-		require.NoError(t, s.Delete(t.Context(), key))
+		puts.Go(func() error { return s.Delete(t.Context(), key) })
 	}
+	require.NoError(t, puts.Wait())
 	require.Empty(t, list("some"))
 	for _, err := range s.List(t.Context(), "runs") {
 		require.Error(t, err)

@@ -15,18 +15,39 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/storage"
+	"notebox/storage/storagetest"
 )
 
-// stores are what the suite runs over. A new one brings its URL, nothing else.
+// stores are what the suite runs over. fresh starts what a store needs, to end with the
+// test, and gives what opens a new one each time.
 var stores = []struct {
-	desc string
-	url  func(t *testing.T) string
+	desc  string
+	fresh func(t *testing.T) func(t *testing.T) storage.Options
 }{
-	{"file", func(t *testing.T) string { return "file://" + filepath.Join(t.TempDir(), "new", "store") }},
-	{"mem", func(*testing.T) string { return "mem://" }},
+	{"file", func(*testing.T) func(*testing.T) storage.Options {
+		return func(t *testing.T) storage.Options {
+			return storage.Options{URL: "file://" + filepath.Join(t.TempDir(), "new", "store")}
+		}
+	}},
+	{"mem", func(*testing.T) func(*testing.T) storage.Options {
+		return func(*testing.T) storage.Options { return storage.Options{URL: "mem://"} }
+	}},
+	{"azblob", func(t *testing.T) func(*testing.T) storage.Options { return optionsOf(storagetest.Azurite(t)) }},
+	{"s3", func(t *testing.T) func(*testing.T) storage.Options { return optionsOf(storagetest.S3(t)) }},
+	{"gs", func(t *testing.T) func(*testing.T) storage.Options {
+		server, _ := storagetest.GCS(t)
+		return optionsOf(server)
+	}},
 }
 
-// suite is what every store must do. Each case gets a store of its own.
+func optionsOf(server *storagetest.Server) func(*testing.T) storage.Options {
+	return func(t *testing.T) storage.Options {
+		return storage.Options{URL: server.URL(t), Getenv: server.Getenv}
+	}
+}
+
+// suite is what every store must do, with links of notebox's own: see cloudSuite for a
+// cloud's. Each case gets a store of its own.
 var suite = []struct {
 	desc string
 	run  func(t *testing.T, s *storage.Store, clock *clock)
@@ -54,17 +75,25 @@ var suite = []struct {
 func TestStores(t *testing.T) {
 	for _, store := range stores {
 		t.Run(store.desc, func(t *testing.T) {
+			fresh := store.fresh(t)
 			for _, test := range suite {
 				t.Run(test.desc, func(t *testing.T) {
 					clock := &clock{time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)}
-					s, err := storage.Open(t.Context(), storage.Options{URL: store.url(t), TTL: time.Hour, Now: clock.Now})
-					require.NoError(t, err)
-					t.Cleanup(func() { require.NoError(t, s.Close()) })
-					test.run(t, s, clock)
+					o := fresh(t)
+					o.TTL, o.Now, o.ServeFiles = time.Hour, clock.Now, storage.ServeProxy
+					test.run(t, mustOpen(t, o), clock)
 				})
 			}
 		})
 	}
+}
+
+func mustOpen(t *testing.T, o storage.Options) *storage.Store {
+	t.Helper()
+	s, err := storage.Open(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
 }
 
 // clock is set by hand.

@@ -51,7 +51,7 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (removed int, err e
 		}
 	}
 	if err := errors.Join(w.failed...); err != nil {
-		return int(w.removed.Load()), fmt.Errorf("storage: sweep: %w", err)
+		return int(w.removed.Load()), fmt.Errorf("storage: sweep: %w", shown(err))
 	}
 	return int(w.removed.Load()), nil
 }

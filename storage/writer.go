@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"io"
 
 	"gocloud.dev/blob"
 )
@@ -11,7 +12,19 @@ import (
 // only in the microseconds before it is locked, and each process sweeps once.
 const maxHoldTries = 10
 
-// writer is an object that nobody can see until commit returns.
+// smallPartBytes is the smallest piece that Google takes.
+const smallPartBytes = 256 << 10
+
+// target is an object that nobody can see until commit returns.
+type target interface {
+	io.Writer
+	// commit makes the object visible, all of it or, with an error, nothing of it.
+	commit() error
+	// abort drops the object. After commit it does nothing.
+	abort()
+}
+
+// writer is a target in a folder or in memory.
 type writer struct {
 	blob      *blob.Writer
 	temporary temporary
@@ -19,8 +32,31 @@ type writer struct {
 	closed    bool
 }
 
-// create starts to write o. The caller must call abort, which does nothing after commit.
-func (s *Store) create(ctx context.Context, o Object) (*writer, error) {
+// create starts to write o. The caller must call abort. small says that all of it is a
+// few hundred bytes.
+func (s *Store) create(ctx context.Context, o Object, small bool) (target, error) {
+	if s.cloud != nil {
+		return startUpload(ctx, s.bucket, o.Key, cloudOptions(o, small)), nil
+	}
+	return s.createLocal(ctx, o)
+}
+
+// cloudOptions bound the buffers. For a small object they are small: Google's client
+// makes the buffer for one piece at once.
+func cloudOptions(o Object, small bool) *blob.WriterOptions {
+	options := &blob.WriterOptions{
+		ContentType:        o.MediaType,
+		ContentDisposition: o.Disposition(),
+		BufferSize:         partBytes,
+		MaxConcurrency:     partsAtOnce,
+	}
+	if small {
+		options.BufferSize = smallPartBytes
+	}
+	return options
+}
+
+func (s *Store) createLocal(ctx context.Context, o Object) (*writer, error) {
 	var err error
 	for range maxHoldTries {
 		var w *writer
@@ -52,7 +88,6 @@ func (s *Store) tryCreate(ctx context.Context, o Object) (*writer, error) {
 
 func (w *writer) Write(p []byte) (int, error) { return w.blob.Write(p) }
 
-// commit makes the object visible, all of it or, with an error, nothing of it.
 func (w *writer) commit() error {
 	if err := w.temporary.sync(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -23,6 +24,7 @@ type settings struct {
 	listen, publicURL string
 	storageURL        string
 	urlTTL            time.Duration
+	files             storageSettings
 	linkKeys          string
 	resultTTL         time.Duration
 	retention         time.Duration
@@ -46,6 +48,8 @@ type settings struct {
 	now               func() time.Time // of the keys' limits; nil: time.Now
 	observe           observeSettings
 	network           networkSettings
+
+	getenv func(string) string // of the store's credentials; nil is os.Getenv
 }
 
 // runsPerCore is how many runs share a core by default: they wait for input,
@@ -60,7 +64,8 @@ func (s *settings) register(f *flag.FlagSet) {
 
 	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address to serve")
 	f.StringVar(&s.publicURL, "public-url", "", "what links start with (default: as the request came)")
-	f.StringVar(&s.storageURL, "storage", "file://"+filepath.ToSlash(filepath.Join(data, "files")), "where files and images are kept: file:///folder or mem://")
+	f.StringVar(&s.storageURL, "storage", "file://"+filepath.ToSlash(filepath.Join(data, "files")), "where files and images are kept: file:///folder, azblob://container, s3://bucket?region=…, gs://bucket?project=… or mem://")
+	s.files.register(f)
 	f.DurationVar(&s.urlTTL, "url-ttl", storage.DefaultTTL, "how long a link to a file works")
 	f.DurationVar(&s.resultTTL, "result-ttl", server.DefaultResultTTL, "how long the reply of an asynchronous or idempotent run is kept")
 	f.DurationVar(&s.retention, "retention", server.DefaultRetention, "how long runs' files and kept inputs stay in the store, at least --url-ttl; 0: the service removes none of them")
@@ -123,7 +128,7 @@ func (s *settings) check() error {
 			return fmt.Errorf("%s is out of range", p.flag)
 		}
 	}
-	return s.observe.check()
+	return errors.Join(s.observe.check(), s.files.check())
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

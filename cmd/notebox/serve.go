@@ -138,7 +138,11 @@ func (p *program) openStore(ctx context.Context) (err error) {
 	p.store, err = storage.Open(ctx, storage.Options{
 		URL:     p.settings.storageURL,
 		KeyFile: keys,
+		KeyAge:  p.settings.files.keyAge,
 		TTL:     p.settings.urlTTL,
+
+		ServeFiles: p.settings.files.serveFiles,
+		Getenv:     p.settings.getenv,
 	})
 	if err == nil {
 		p.onClose(p.store.Close)
@@ -289,7 +293,7 @@ func (p *program) ownAddresses() []string {
 func (p *program) run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- p.http.Serve(p.listener) }()
-	p.log.Info("notebox serves", "url", "http://"+p.listener.Addr().String(), "state", p.settings.stateDir, "storage", p.settings.storageURL)
+	p.log.Info("notebox serves", "url", "http://"+p.listener.Addr().String(), "state", p.settings.stateDir, "storage", p.store.Name())
 	select {
 	case err := <-failed:
 		return err

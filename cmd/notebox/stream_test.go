@@ -39,9 +39,14 @@ type streamed struct {
 
 func stream(ctx context.Context, t *testing.T, request map[string]any) *events {
 	t.Helper()
+	return streamOn(ctx, t, suite.program, request)
+}
+
+func streamOn(ctx context.Context, t *testing.T, p *program, request map[string]any) *events {
+	t.Helper()
 	body, err := json.Marshal(request)
 	require.NoError(t, err)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, suite.program.url()+"/v1/execute", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url()+"/v1/execute", bytes.NewReader(body))
 	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/storage"
+	"notebox/storage/storagetest"
+)
+
+// azureWait bounds what these tests wait for, on a machine that does much else.
+const azureWait = 3 * time.Minute
+
+// plotAndFile leaves an image and a file.
+const plotAndFile = `import matplotlib.pyplot as plt
+plt.plot([1, 3, 2])
+plt.show()
+open('out.csv', 'w').write('a,b\n1,2\n')
+print('after')`
+
+// onAzure starts a service that stores in a container of its own.
+func onAzure(t *testing.T, name string, flags ...string) (p *program, azurite *storagetest.Server, container string) {
+	t.Helper()
+	azurite = storagetest.Azurite(t)
+	container = azurite.URL(t)
+	p, stop, err := startWith(t.TempDir(), func(s *settings) { s.getenv = azurite.Getenv },
+		append([]string{"--service-id", serviceID + "-" + name, "--pool-size", "0", "--storage", container}, flags...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, stop()) })
+	return p, azurite, container
+}
+
+// TestAzureServesUntilTheTimeIsOver: links are Azure's own, it refuses them after their
+// time, and after the retention there is nothing left.
+func TestAzureServesUntilTheTimeIsOver(t *testing.T) {
+	t.Parallel()
+	const ttl = 30 * time.Second
+	p, azurite, container := onAzure(t, "azure", "--url-ttl", ttl.String(), "--retention", ttl.String())
+	began := time.Now()
+	r := executeOn(t, p, map[string]any{"code": plotAndFile, "timeout": 60})
+	require.Equal(t, "ok", r.Status, r.Text)
+	require.Len(t, r.Images, 1)
+	require.Len(t, r.Files, 1)
+	require.Empty(t, r.Skipped)
+
+	links := map[string]string{r.Images[0].URL: string(r.Images[0].Data), r.Files[0].URL: "a,b\n1,2\n"}
+	for link, content := range links {
+		require.True(t, strings.HasPrefix(link, azurite.Endpoint), link)
+		require.Contains(t, r.Text, link)
+		query := mustParse(t, link).Query()
+		require.NotEmpty(t, query.Get("sig"))
+		require.Equal(t, "r", query.Get("sp"), "it may read")
+		status, served := get(t, link)
+		if status != http.StatusOK && time.Since(began) > ttl {
+			t.Fatalf("the machine took %v for this run", time.Since(began))
+		}
+		require.Equal(t, http.StatusOK, status, "%s", served)
+		require.Equal(t, content, string(served))
+		status, _ = get(t, strings.Replace(link, "sig=", "sig=A", 1))
+		require.Equal(t, http.StatusForbidden, status, "another signature")
+	}
+	require.WithinRange(t, r.Files[0].ExpiresAt, began.Add(ttl-time.Second), time.Now().Add(ttl))
+
+	for link := range links {
+		require.Eventually(t, func() bool {
+			status, _ := get(t, link)
+			return status == http.StatusForbidden
+		}, azureWait, 500*time.Millisecond, "it is refused after its time")
+	}
+	require.False(t, time.Now().Before(r.Files[0].ExpiresAt), "and not before")
+
+	store, err := storage.Open(t.Context(), storage.Options{URL: container, Getenv: azurite.Getenv})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	run := strings.SplitAfter(keyOf(t, container, r.Files[0].URL), r.ID+"/")[0]
+	for _, key := range []string{"files/out.csv", "images/image_0.png", "notebook.ipynb", "result.json"} {
+		require.Eventually(t, func() bool {
+			f, err := store.Get(t.Context(), run+key)
+			if err == nil {
+				require.NoError(t, f.Close())
+			}
+			return errors.Is(err, storage.ErrNotFound)
+		}, azureWait, 500*time.Millisecond, "%s is gone after the retention", key)
+	}
+}
+
+// keyOf is the key in the store of what a SAS URL leads to.
+func keyOf(t *testing.T, container, link string) string {
+	t.Helper()
+	_, key, found := strings.Cut(mustParse(t, link).Path, "/"+mustParse(t, container).Host+"/")
+	require.True(t, found, link)
+	return key
+}
+
+func mustParse(t *testing.T, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	require.NoError(t, err)
+	return u
+}
+
+// TestStoreStopsWithinARun: status and text arrive, what was not stored says so, and
+// with the store the service is itself again.
+func TestStoreStopsWithinARun(t *testing.T) {
+	t.Parallel()
+	p, azurite, _ := onAzure(t, "outage")
+	requireReady(t, p, http.StatusOK)
+	r := stopWithinARun(t, p, azurite)
+	require.Equal(t, "ok", r.Status, r.Text)
+	require.Contains(t, r.Text, "before\n")
+	require.Contains(t, r.Text, "after\n")
+	const text = "it could not be stored: the store does not answer"
+	require.Len(t, r.Files, 3)
+	for i, name := range []string{"0.csv", "1.csv", "2.csv"} {
+		f := r.Files[i]
+		require.Equal(t, file{Path: "/mnt/data/" + name, Name: name, Bytes: 8, Error: text, Retry: true}, f)
+		require.Contains(t, r.Text, "[file "+name+": "+text+"]")
+	}
+	require.Len(t, r.Images, 1)
+	require.Equal(t, text, r.Images[0].Error)
+	require.True(t, r.Images[0].Retry)
+	require.Empty(t, r.Images[0].URL)
+	require.NotEmpty(t, r.Images[0].Data, "it is in the reply")
+	require.Empty(t, r.Notebook.URL)
+	var lost []string
+	for _, s := range r.Skipped {
+		require.Equal(t, text, s.Reason)
+		require.True(t, s.Retry)
+		lost = append(lost, s.Path)
+	}
+	require.ElementsMatch(t, []string{"/mnt/data/0.csv", "/mnt/data/1.csv", "/mnt/data/2.csv", "image_0.png", "notebook.ipynb"}, lost)
+	requireReady(t, p, http.StatusServiceUnavailable)
+
+	azurite.Start(t)
+	requireReady(t, p, http.StatusOK)
+	r = executeOn(t, p, map[string]any{"code": plotAndFile, "timeout": 60})
+	require.Equal(t, "ok", r.Status, r.Text)
+	require.Empty(t, r.Skipped)
+	for _, link := range []string{r.Files[0].URL, r.Images[0].URL, r.Notebook.URL} {
+		status, _ := get(t, link)
+		require.Equal(t, http.StatusOK, status)
+	}
+}
+
+// stopWithinARun stops the store while the run sleeps. Where the machine was too slow
+// for that, it lets another one sleep longer.
+func stopWithinARun(t *testing.T, p *program, azurite *storagetest.Server) reply {
+	t.Helper()
+	for _, pause := range []int{5, 20, 60} {
+		e := streamOn(t.Context(), t, p, map[string]any{"timeout": 200, "code": fmt.Sprintf(`print('before')
+import time
+time.sleep(%d)
+for i in range(3):
+    open(f'{i}.csv', 'w').write('a,b\n1,2\n')
+%s`, pause, strings.Replace(plotAndFile, "open('out.csv'", "#", 1))})
+		for {
+			next, ok := e.next()
+			require.True(t, ok)
+			if next.name == "output" {
+				require.Contains(t, next.data, "before")
+				break
+			}
+		}
+		azurite.Stop(t)
+		r := rest(t, e)
+		stored := 0
+		for _, f := range r.Files {
+			if f.URL != "" {
+				stored++
+			}
+		}
+		if stored == 0 && len(r.Images) > 0 && r.Images[0].URL == "" {
+			return r
+		}
+		azurite.Start(t)
+	}
+	t.Fatal("no run slept long enough for the store to be stopped")
+	return reply{}
+}
+
+// rest reads a run's events up to its reply. A file that was not stored is told as well.
+func rest(t *testing.T, e *events) (r reply) {
+	t.Helper()
+	told := 0
+	for {
+		next, ok := e.next()
+		require.True(t, ok, "the stream ended without a reply")
+		switch next.name {
+		case "file":
+			told++
+		case "done":
+			decode(t, []byte(next.data), &r)
+			require.Equal(t, len(r.Files), told)
+			return r
+		}
+	}
+}
+
+// requireReady waits until /readyz answers so: it gives its last answer again for a while.
+func requireReady(t *testing.T, p *program, want int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), azureWait)
+	defer cancel()
+	for {
+		status, raw := get(t, p.url()+"/readyz")
+		if status == want {
+			if want != http.StatusOK {
+				var problem struct{ Detail string }
+				require.NoError(t, json.Unmarshal(raw, &problem))
+				require.Equal(t, "files cannot be stored: the store does not answer", problem.Detail)
+			}
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("/readyz answers %d: %s", status, raw)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package storagetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// startTimeout is for a machine that does much else: each starts in a second or two.
+	startTimeout = 2 * time.Minute
+
+	// portTries bounds how often another process may take the port that was free.
+	portTries = 5
+)
+
+// Server is one server program that a test has started.
+type Server struct {
+	// Endpoint is the address that it answers at: http://127.0.0.1:12345.
+	Endpoint string
+
+	port      int
+	name      string
+	command   func(port int) *exec.Cmd
+	stopping  func(ctx context.Context) error // while it still runs
+	started   func(ctx context.Context) error // when it answers again
+	variables map[string]string
+	url       func(container string) string
+
+	mu      sync.Mutex
+	count   int
+	running *process
+}
+
+// process is one life of the server.
+type process struct {
+	command *exec.Cmd
+	ended   chan struct{}
+	output  *syncBuffer
+}
+
+// URL names a container or bucket of its own for each call; it is not there yet.
+func (s *Server) URL(testing.TB) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	return s.url(fmt.Sprintf("notebox-%d", s.count))
+}
+
+// Getenv gives the variables that let a Store in.
+func (s *Server) Getenv(name string) string { return s.variables[name] }
+
+// With is Getenv with some variables changed; those that are empty are not set.
+func (s *Server) With(changed map[string]string) func(string) string {
+	return func(name string) string {
+		if value, ok := changed[name]; ok {
+			return value
+		}
+		return s.variables[name]
+	}
+}
+
+// begin starts a server on a free port, to end with the test.
+func (s *Server) begin(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() { s.kill() })
+	for range portTries {
+		s.port = freePort(t)
+		s.Endpoint = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+		if s.run(t) {
+			return
+		}
+	}
+	t.Fatalf("%s does not start: %s", s.name, s.running.output)
+}
+
+// Start starts the server again, after Stop, and waits until it answers.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(startTimeout); !s.run(t); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s does not start again: %s", s.name, s.running.output)
+		}
+	}
+	if s.started != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		if err := s.started(ctx); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+	}
+}
+
+// Stop ends the server at once, as a power cut does.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if s.stopping != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		if err := s.stopping(ctx); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+	}
+	s.kill()
+}
+
+// run reports whether the server answers. It is false where it has ended: the port may be
+// another's.
+func (s *Server) run(t testing.TB) bool {
+	t.Helper()
+	p := &process{command: s.command(s.port), ended: make(chan struct{}), output: &syncBuffer{}}
+	p.command.Stdout, p.command.Stderr = p.output, p.output
+	p.command.SysProcAttr = group()
+	if err := p.command.Start(); err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	go func() {
+		_ = p.command.Wait()
+		close(p.ended)
+	}()
+	s.running = p
+	client := &http.Client{Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); {
+		reply, err := client.Get(s.Endpoint + "/")
+		if err == nil {
+			_ = reply.Body.Close()
+			return p.alive(t)
+		}
+		select {
+		case <-p.ended:
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	s.kill()
+	t.Fatalf("%s does not answer: %s", s.name, p.output)
+	return false
+}
+
+// alive: what has answered could be another process that took the port.
+func (p *process) alive(t testing.TB) bool {
+	t.Helper()
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends the server and what it has started, and waits for it.
+func (s *Server) kill() {
+	if s.running == nil {
+		return
+	}
+	select {
+	case <-s.running.ended:
+	default:
+		_ = syscall.Kill(-s.running.command.Process.Pid, syscall.SIGKILL)
+		<-s.running.ended
+	}
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// installed is the path of what scripts/stores.sh has installed.
+func installed(t testing.TB, path string) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for !exists(filepath.Join(folder, "go.mod")) {
+		if folder == filepath.Dir(folder) {
+			t.Fatal("the test does not run within notebox's source")
+		}
+		folder = filepath.Dir(folder)
+	}
+	full := filepath.Join(folder, ".stores", path)
+	if !exists(full) {
+		t.Fatalf("%s is missing: run scripts/stores.sh, which installs it", full)
+	}
+	return full
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// syncBuffer is what a server prints.
+type syncBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}

@@ -93,6 +93,19 @@ func (c *Caller) MayOpenSession(open int) error {
 	})
 }
 
+// MayBeginRun is BeginRun for a look ahead: it takes no place, and may so be right
+// no more when BeginRun is called.
+func (c *Caller) MayBeginRun() error {
+	if c == nil {
+		return nil
+	}
+	now := c.keys.now()
+	if err := c.cpuLeft(now); err != nil {
+		return err
+	}
+	return c.tooMany(c.meter.room(now))
+}
+
 // BeginRun takes a place for a run, from before it waits for a sandbox. Where it
 // returns no error, End must be called.
 func (c *Caller) BeginRun() (*Run, error) {
@@ -100,20 +113,39 @@ func (c *Caller) BeginRun() (*Run, error) {
 		return nil, nil
 	}
 	now := c.keys.now()
-	if l := c.limits.CPUPerDay; l > 0 && c.keys.ledger.usedBy(c.owner) >= l {
-		return nil, c.keys.refuse(Refusal{
-			Reason: ReasonCPU, RetryAfter: untilTomorrow(now),
-			Message: fmt.Sprintf("this API key has used its %d CPU-seconds of the day (UTC)", l/time.Second),
-		})
+	if err := c.cpuLeft(now); err != nil {
+		return nil, err
 	}
 	r := &Run{caller: c, begun: now}
-	if wait, most := c.meter.begin(r, now); wait > 0 {
-		return nil, c.keys.refuse(Refusal{
-			Reason: ReasonRuns, RetryAfter: wait,
-			Message: fmt.Sprintf("this API key may have %d runs at one time", most),
-		})
+	if err := c.tooMany(c.meter.begin(r, now)); err != nil {
+		return nil, err
 	}
 	return r, nil
+}
+
+func (c *Caller) cpuLeft(now time.Time) error {
+	l := c.limits.CPUPerDay
+	if l == 0 {
+		return nil
+	}
+	used, until := c.keys.ledger.usedBy(c.owner)
+	if used < l {
+		return nil
+	}
+	return c.keys.refuse(Refusal{
+		Reason: ReasonCPU, RetryAfter: max(until.Sub(now), minRetry),
+		Message: fmt.Sprintf("this API key has used its %d CPU-seconds of the day (UTC)", l/time.Second),
+	})
+}
+
+func (c *Caller) tooMany(wait time.Duration, most int) error {
+	if wait <= 0 {
+		return nil
+	}
+	return c.keys.refuse(Refusal{
+		Reason: ReasonRuns, RetryAfter: wait,
+		Message: fmt.Sprintf("this API key may have %d runs at one time", most),
+	})
 }
 
 // Run is a place that a caller's run has. Its methods may be called on nil.

@@ -100,7 +100,7 @@ func TestNoKeys(t *testing.T) {
 	require.NoError(t, err)
 	run.Charge(time.Hour)
 	run.End()
-	for _, err := range []error{c.Request(), c.MayUse("r", "r"), c.MayNetwork(), c.MayOpenSession(1000)} {
+	for _, err := range []error{c.Request(), c.MayUse("r", "r"), c.MayNetwork(), c.MayOpenSession(1000), c.MayBeginRun()} {
 		require.NoError(t, err)
 	}
 	_, err = New(nil, Options{})
@@ -148,9 +148,12 @@ func TestRunsAtOnce(t *testing.T) {
 	refuse := func(c *Caller, after time.Duration) {
 		_, err := c.BeginRun()
 		requireRefused(t, err, ReasonRuns, after)
+		requireRefused(t, c.MayBeginRun(), ReasonRuns, after)
 	}
 	alice, bob := caller(t, k, "a"), caller(t, k, "b")
+	require.NoError(t, alice.MayBeginRun())
 	first := begin(alice)
+	require.NoError(t, alice.MayBeginRun(), "to ask takes no place")
 	second := begin(alice)
 	refuse(alice, firstRetry)
 	begin(bob)
@@ -189,6 +192,7 @@ func TestCPUPerDay(t *testing.T) {
 		t.Helper()
 		_, err := caller(t, k, key).BeginRun()
 		requireRefused(t, err, ReasonCPU, after)
+		requireRefused(t, caller(t, k, key).MayBeginRun(), ReasonCPU, after)
 	}
 	restart := func() {
 		require.NoError(t, k.Close())
@@ -211,16 +215,16 @@ func TestCPUPerDay(t *testing.T) {
 	spend("a", 10*time.Second) // it was true
 	refuse("a", 24*time.Hour)
 	now.advance(-time.Minute)
-	refuse("a", time.Minute) // the day before, again
+	refuse("a", 24*time.Hour+time.Minute) // the day before, again
 	restart()
-	refuse("a", time.Minute)
+	refuse("a", 24*time.Hour+time.Minute)
 
 	now.advance(30*24*time.Hour + 2*time.Minute) // a clock that is wrong, and mended
 	spend("a", 10*time.Second)
 	restart()
 	now.advance(-30 * 24 * time.Hour)
-	refuse("a", untilTomorrow(now.now()))
-	now.advance(24 * time.Hour)
+	refuse("a", 24*time.Hour-time.Minute)
+	now.advance(24*time.Hour - time.Minute)
 	spend("a", time.Second)
 
 	info, err := os.Stat(path)

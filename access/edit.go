@@ -14,8 +14,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// editWait bounds how long an edit waits for another one: each takes milliseconds.
-const editWait = 10 * time.Second
+// editWait bounds how long an edit waits for others: each takes milliseconds, on a
+// slow disk a second.
+const editWait = time.Minute
 
 // Add appends a named entry to a keys file, which is made where it is missing. The
 // file is replaced in one step by one of mode 0600.

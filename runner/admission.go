@@ -38,6 +38,7 @@ func NewAdmission(next Runner, l AdmissionLimits) *Admission {
 func (a *Admission) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, error) {
 	asked := time.Now()
 	place, err := a.enter(ctx, spec.Owner)
+	spec.Observe.tell(PhaseQueue, asked)
 	if err != nil {
 		if ctx.Err() != nil {
 			return &Outcome{Status: StatusCancelled, Usage: Usage{Queue: time.Since(asked)}}, nil

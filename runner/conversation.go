@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +148,7 @@ func (c *conversation) whyNotSent(sending error) error {
 		exit := (*ExitError)(nil) // not what a Close of ours makes
 		switch {
 		case r.err == nil && r.kind == frame.KindFailed:
-			return failure(r.payload)
+			return failureOfRun(r.payload)
 		case waited && errors.As(r.err, &exit):
 			return fmt.Errorf("%w: %w", errGone, sending)
 		}
@@ -168,6 +170,7 @@ func (c *conversation) read(maxEvent int64) (frame.Kind, []byte, error) {
 // run sends the job and takes what comes of it. It always yields an outcome
 // once the code may have started, unless the service itself is at fault.
 func (c *conversation) run(ctx context.Context, spec Spec, events Sink) (*Outcome, error) {
+	began := time.Now()
 	if err := c.send(ctx, spec); err != nil {
 		switch {
 		case ctx.Err() != nil:
@@ -176,7 +179,9 @@ func (c *conversation) run(ctx context.Context, spec Spec, events Sink) (*Outcom
 			return nil, c.whyNotSent(err)
 		}
 	}
-	return newReception(c, spec, events).receive(ctx)
+	r := newReception(c, spec, events)
+	defer r.tell(began)
+	return r.receive(ctx)
 }
 
 func (c *conversation) ping() {
@@ -248,6 +253,9 @@ func newJob(spec Spec) frame.Job {
 	if job.Env == nil {
 		job.Env = map[string]string{}
 	}
+	if spec.Network != nil {
+		job.Network = &frame.Network{CA: string(spec.Network.CA())}
+	}
 	for _, in := range spec.Inputs {
 		job.Inputs = append(job.Inputs, in.Path)
 	}
@@ -280,12 +288,31 @@ func sendInput(w io.Writer, in Input) error {
 	}
 }
 
+// failure is the harness's own, before there is a job.
 func failure(payload []byte) error {
+	return failureAs(payload, func(message string) string { return message })
+}
+
+// failureOfRun is one that may quote what is the user's: the log has its type.
+func failureOfRun(payload []byte) error {
+	return failureAs(payload, func(message string) string {
+		name, _, _ := strings.Cut(message, ":")
+		if !exceptionName.MatchString(name) {
+			return "with a job"
+		}
+		return name
+	})
+}
+
+// exceptionName is what a Python exception's type can be called.
+var exceptionName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]{0,63}$`)
+
+func failureAs(payload []byte, public func(string) string) error {
 	f, err := frame.Decode[frame.Failed](frame.KindFailed, payload)
 	if err != nil {
 		return err
 	}
-	err = fmt.Errorf("the harness failed: %s", f.Message)
+	err = fmt.Errorf("the harness failed: %s", public(f.Message))
 	if f.Env {
 		return &Error{Code: CodeEnv, Message: "the kernel does not start with these variables", Err: err}
 	}

@@ -217,7 +217,7 @@ func TestAdmissionStorm(t *testing.T) {
 	for range places {
 		all.Go(func() { ask(t.Context(), t, a, "a") })
 	}
-	require.Eventually(t, func() bool { return a.Running() == places }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return a.Running() == places }, time.Minute, time.Millisecond)
 	require.Equal(t, runner.CodeFull, ask(t.Context(), t, a, "b").code)
 	close(end)
 	all.Wait()

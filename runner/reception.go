@@ -42,6 +42,8 @@ type reception struct {
 	files        int
 	bytes        int64 // of the files so far
 	done         bool
+	ended        time.Time // when the last cell had; zero where that is not known
+	network      *uplink
 }
 
 func newReception(c *conversation, spec Spec, events Sink) *reception {
@@ -64,6 +66,9 @@ func (r *reception) receive(ctx context.Context) (*Outcome, error) {
 		_ = r.c.write(func(w io.Writer) error { return frame.Write(w, frame.KindCancel, nil) })
 	})
 	defer stop()
+	r.network = connect(taking, r.c, r.spec)
+	defer r.network.wait()
+	defer r.network.close()
 
 	var err error
 	for !r.done && err == nil {
@@ -88,6 +93,18 @@ func (r *reception) receive(ctx context.Context) (*Outcome, error) {
 	return r.cutOff(ctx, err, deadline())
 }
 
+// tell tells the run's observer of a run that began then and is over.
+func (r *reception) tell(began time.Time) {
+	switch {
+	case r.spec.Observe == nil:
+	case r.ended.IsZero():
+		r.spec.Observe.tell(PhaseExecute, began)
+	default:
+		r.spec.Observe(PhaseExecute, began, r.ended)
+		r.spec.Observe.tell(PhaseCollect, r.ended)
+	}
+}
+
 // take handles one frame.
 func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) error {
 	if !r.inTurn(kind) {
@@ -97,6 +114,8 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 	switch kind {
 	case frame.KindEvent:
 		return r.event(payload)
+	case frame.KindChannel:
+		return r.network.receive(payload)
 	case frame.KindOutcome:
 		return r.outcome(payload)
 	case frame.KindNotebookOut:
@@ -113,7 +132,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 		r.done, r.c.finished = true, true
 		return err
 	case frame.KindFailed:
-		return failure(payload)
+		return failureOfRun(payload)
 	}
 	return fmt.Errorf("frame %q after go", rune(kind))
 }
@@ -122,7 +141,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 // one outcome, the rest after it.
 func (r *reception) inTurn(kind frame.Kind) bool {
 	switch kind {
-	case frame.KindEvent, frame.KindOutcome:
+	case frame.KindEvent, frame.KindOutcome, frame.KindChannel:
 		return r.out.Status == ""
 	case frame.KindNotebookOut:
 		return r.out.Status != "" && !r.whole
@@ -184,7 +203,8 @@ func (r *reception) outcome(payload []byte) error {
 	default:
 		return fmt.Errorf("outcome of status %q", o.Status)
 	}
-	r.out.Status = status
+	r.network.close()
+	r.out.Status, r.ended = status, time.Now()
 	r.out.Usage = Usage{Wall: time.Duration(o.WallNS), CPU: time.Duration(o.CPUNS), PeakMemory: o.PeakMemory}
 	return nil
 }
@@ -209,7 +229,7 @@ func (r *reception) file(ctx context.Context, payload []byte) error {
 		return fmt.Errorf("more than %d files", r.spec.Limits.Files)
 	}
 	if !cleanRelative(f.Path) {
-		return fmt.Errorf("a file named %q", f.Path)
+		return errors.New("a file with a name that is not below the folder") // which is not for the log
 	}
 	content := &fileContent{r: r}
 	if err := r.events.File(ctx, f.Path, content); err != nil {
@@ -246,7 +266,7 @@ func (r *reception) cutOff(ctx context.Context, err error, late bool) (*Outcome,
 		// Only the host's kernel, short of memory, ends the program inside so.
 		r.out.Status = StatusOutOfMemory
 	default:
-		return nil, explainExit(err, r.c.log)
+		return nil, explainExitOfRun(err, r.c.log.With("run", r.spec.ID))
 	}
 	return &r.out, nil
 }

@@ -106,7 +106,8 @@ func TestForgedFrames(t *testing.T) {
 		{"a file before the outcome", frames(frame.KindFile, `{"path":"a"}`), "out of turn"},
 		{"a skipped file before the outcome", frames(frame.KindSkipped, `{}`), "out of turn"},
 		{"content without a file", frames(frame.KindFileData, "x"), "after go"},
-		{"a failure", frames(frame.KindFailed, `{"message":"no room"}`), "no room"},
+		{"a failure", frames(frame.KindFailed, `{"message":"ValueError: of the user"}`), "the harness failed: ValueError"},
+		{"a failure of no type", frames(frame.KindFailed, `{"message":"of the user"}`), "the harness failed: with a job"},
 		{"a failure that is not JSON", frames(frame.KindFailed, ""), "unexpected end"},
 
 		{"an event after the outcome", slices.Concat(outcome, frames(frame.KindEvent, `{"kind":"clear","cell":0}`)), ""},

@@ -30,8 +30,10 @@ type Spec struct {
 	Inputs      []Input           // put into /mnt/data before the run
 	Env         map[string]string // environment variables of the kernel
 	StopOnError bool              // leave the cells after one that raised unrun
+	Network     Network           // what its programs reach; nil: nothing
 	Limits      Limits
 	WaitUntil   time.Time // when to give up waiting for a sandbox; zero is never
+	Observe     PhaseFunc // hears of the run's phases; may be nil
 }
 
 // Environment names what a sandbox is started from.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -38,7 +40,9 @@ func (r *SingleUse) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, 
 }
 
 func (r *SingleUse) try(ctx context.Context, spec Spec, events Sink, asked time.Time) (*Outcome, error) {
+	began := time.Now()
 	c, err := r.pool.take(ctx, spec.Environment, spec.Limits, spec.WaitUntil)
+	spec.Observe.tell(PhaseAcquire, began)
 	if err != nil {
 		if ctx.Err() != nil {
 			return &Outcome{Status: StatusCancelled, Usage: Usage{Queue: time.Since(asked)}}, nil
@@ -62,3 +66,24 @@ func explainExit(err error, log *slog.Logger) error {
 	}
 	return err
 }
+
+// explainExitOfRun is explainExit for a sandbox that had a job: of a traceback, the
+// log has the places in the harness and not the messages, which may quote what is
+// the user's.
+func explainExitOfRun(err error, log *slog.Logger) error {
+	exit := (*ExitError)(nil)
+	if !errors.As(err, &exit) {
+		return err
+	}
+	var places []string
+	for line := range strings.Lines(exit.Log) {
+		if place := tracebackPlace.FindString(line); place != "" {
+			places = append(places, place)
+		}
+	}
+	log.Error("a sandbox ended by itself", "exit_code", exit.Code, "traceback", places)
+	return err
+}
+
+// tracebackPlace is a line of a Python traceback of the harness or its libraries.
+var tracebackPlace = regexp.MustCompile(`^  File "/(opt/notebox|usr)/[^"]*", line \d+, in \w+`)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"notebox/access"
-	"notebox/environments"
 	"notebox/runner"
 )
 
@@ -14,20 +13,9 @@ import (
 // does not allow one. operator is whether this service has any to give.
 func mayNetwork(caller *access.Caller, operator bool) error {
 	if !operator {
-		return &problem{status: http.StatusForbidden, field: "network", text: "this service runs code without a network"}
+		return &problem{status: http.StatusForbidden, field: "network", text: "this service's operator allows none"}
 	}
 	return caller.MayNetwork()
-}
-
-// mayRun refuses what the caller's key does not allow of a run.
-func mayRun(caller *access.Caller, env *environments.Environment, network bool) error {
-	if err := caller.MayUse(env.Name, env.Language); err != nil {
-		return err
-	}
-	if !network {
-		return nil
-	}
-	return mayNetwork(caller, false)
 }
 
 // ofAccess gives a refusal its public face: what passes by itself is 429.

@@ -29,7 +29,7 @@ func TestPanicBeforeARun(t *testing.T) {
 				require.Equal(t, http.StatusInternalServerError, s.do(s.with(body, header, value)).StatusCode)
 			}
 			s.requireNoFiles()
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, s.server.Wait(ctx))
 			require.Empty(t, s.server.intake)
@@ -60,7 +60,7 @@ func TestRefusalReachesItsRequest(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "%s", a.body)
 		require.Contains(t, string(a.body), "too many runs are waiting")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, s.server.Wait(ctx))
 	for key, err := range store.List(t.Context(), storage.RecordKey("executions")) {
@@ -105,7 +105,7 @@ func TestClientThatLeftIsNotStoredFor(t *testing.T) {
 	_, err := http.DefaultClient.Do(s.with(`{"code":"x"}`).WithContext(ctx))
 	require.Error(t, err)
 	<-ended
-	wait, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	wait, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, s.server.Wait(wait))
 	_, err = store.Get(t.Context(), storage.RunKey(time.Now(), s.only().ID, storage.KindNotebook, ""))

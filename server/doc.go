@@ -23,6 +23,11 @@
 //     images that are not stored yet are; the reply names everything with a
 //     signed URL.
 //
+// Beside it, its result.json is stored when the client has the reply. What the store
+// does not take is an error of that file, image or notebook, never of the run; see
+// keeper.go. Files that are kept for later runs (upload.go) go from the client to the
+// store, and from the store to the sandbox. retention.go has both removed in time.
+//
 // The run is apart from its request (execution.go): one that is asynchronous or has
 // an Idempotency-Key goes on without a client, and its end is stored. What services
 // on one store must agree on, they agree on by records there: lease.go says who

@@ -53,6 +53,7 @@ func (s *Server) listEnvironments(c echo.Context) error {
 		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize,
 		Output: l.Output, Files: l.Files, FileSize: l.FileSize,
 		MaxBody: s.maxBody, MaxUpload: s.maxUpload, MaxInputs: maxInputs,
+		Network: s.network != nil,
 	}}
 	caller := callerOf(c)
 	for i, e := range s.environments {

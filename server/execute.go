@@ -92,6 +92,7 @@ func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
 // little, however slowly, keep nobody out. The runner admits only what is whole.
 func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	e := s.newExecution(callerOf(c), w.async || w.key != "")
+	e.ctx = below(e.ctx, c.Request().Context())
 	taken := false
 	defer func() {
 		if !taken { // by an error, or by a panic
@@ -104,7 +105,7 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 			e.intake = sync.OnceFunc(func() { <-s.intake })
 			return nil
 		default:
-			return &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being read at this time", retryAfter: intakeRetry}
+			return intakeFull()
 		}
 	}
 	r := c.Request()
@@ -112,7 +113,7 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.makePlan(req, e.caller)
+	p, err := s.makePlan(r.Context(), req, e.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +131,10 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	c.Set(runKey, e.id)
 	taken = true
 	return e, nil
+}
+
+func intakeFull() *problem {
+	return &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being read at this time", retryAfter: intakeRetry}
 }
 
 // run runs the plan and stores what it left. The end of ctx cancels the run, which

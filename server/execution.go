@@ -49,6 +49,7 @@ type execution struct {
 	done     chan struct{} // closed when ending is known and, where it is kept, stored
 	gone     chan struct{} // closed when nothing of it is left, goroutines included
 	ending   *ending
+	answer   *reply // for result.json, after the client has it
 }
 
 // ending is how an execution ended: with a problem, or with a reply, which is in
@@ -165,6 +166,7 @@ func (s *Server) start(e *execution, to listener) {
 		if !e.detached && !silent { // also where it is not known whether the lease was written
 			s.forget(e)
 		}
+		s.keepResult(e)
 	}()
 }
 
@@ -202,6 +204,7 @@ func (s *Server) perform(e *execution, to listener) (end *ending) {
 	if err != nil {
 		return &ending{problem: problemOf(err)}
 	}
+	e.answer = answer
 	return &ending{reply: raw}
 }
 
@@ -213,6 +216,9 @@ func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
 	}
 	defer place.End()
 	p.place = place
+	if err := s.findInputs(e.ctx, e.owner, p.inputs, s.limits.DataSize); err != nil {
+		return nil, err
+	}
 	budget := min(s.maxUpload, s.limits.DataSize-p.inputs.size())
 	if err := s.fetcher.fetchAll(e.ctx, p.inputs, budget, e.work); err != nil {
 		return nil, err
@@ -227,7 +233,7 @@ func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
 // clear removes what was sent for e.
 func (s *Server) clear(e *execution) {
 	if err := e.work.remove(); err != nil {
-		s.log.Error("a request's temporary folder is left", "error", err)
+		s.log.ErrorContext(e.ctx, "a request's temporary folder is left", "run", e.id, "error", err)
 	}
 }
 
@@ -242,7 +248,7 @@ func (s *Server) conclude(e *execution, end *ending) *ending {
 		if p.status < http.StatusInternalServerError || p.status == http.StatusServiceUnavailable {
 			level = slog.LevelInfo
 		}
-		s.log.Log(context.Background(), level, "a run failed", "run", e.id, "owner", e.owner, "status", p.status, "error", p.cause)
+		s.log.Log(e.ctx, level, "a run failed", "run", e.id, "owner", e.owner, "status", p.status, "error", p.cause)
 		public := *p
 		public.cause = nil
 		end = &ending{problem: &public}
@@ -252,7 +258,7 @@ func (s *Server) conclude(e *execution, end *ending) *ending {
 	}
 	// What failed does not compete with the run that its key was given to since.
 	if errors.Is(context.Cause(e.ctx), errOvertaken) || end.problem == nil && s.book.superseded(context.Background(), e) {
-		s.log.Warn("a run was taken over by another service; its result is not kept", "run", e.id)
+		s.log.WarnContext(e.ctx, "a run was taken over by another service; its result is not kept", "run", e.id)
 		return &ending{problem: overtaken()}
 	}
 	var err error
@@ -263,11 +269,11 @@ func (s *Server) conclude(e *execution, end *ending) *ending {
 			case <-s.runs.Done(): // no time is left for pauses
 			}
 		}
-		if err = s.book.conclude(context.Background(), e, end); err == nil {
+		if err = s.book.conclude(below(context.Background(), e.ctx), e, end); err == nil {
 			return end
 		}
 	}
-	s.log.Error("the result of a run is not kept", "run", e.id, "error", err)
+	s.log.ErrorContext(e.ctx, "the result of a run is not kept", "run", e.id, "error", err)
 	return end
 }
 
@@ -293,7 +299,7 @@ func (b *book) conclude(ctx context.Context, e *execution, end *ending) error {
 func (s *Server) forget(e *execution) {
 	for _, record := range []string{recordLease, recordCancel} {
 		if err := s.book.remove(context.Background(), executionKey(e.owner, e.id, record)); err != nil {
-			s.log.Warn("a record of a run is left", "run", e.id, "error", err)
+			s.log.WarnContext(e.ctx, "a record of a run is left", "run", e.id, "error", err)
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"notebox/egress"
 )
 
 // Bounds on fetching the URLs of one request.
@@ -40,26 +42,25 @@ const (
 	errFetchEncoding refusal = "the server answered in a content encoding that was not asked for"
 )
 
-// fetcher gets files[].url. It dials by its own rules at every hop, see
-// fetch_guard.go, and knows no proxy: a proxy would resolve the name by itself.
+// fetcher gets files[].url. It dials by egress's rules at every hop, and knows no
+// proxy: a proxy would resolve the name by itself.
 type fetcher struct {
-	guard    *addressGuard
-	resolver resolver
-	client   *http.Client
-	time     time.Duration // fetchTime, which tests shorten
+	dialer egress.Dialer
+	client *http.Client
+	time   time.Duration // fetchTime, which tests shorten
 }
 
 // newFetcher takes the hosts that may be fetched from though they are private.
 func newFetcher(allow []string) (*fetcher, error) {
-	guard, err := newAddressGuard(allow)
+	guard, err := egress.NewGuard(allow)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("fetch-allow: %w", err)
 	}
-	f := &fetcher{guard: guard, resolver: net.DefaultResolver, time: fetchTime}
+	f := &fetcher{dialer: egress.Dialer{Guard: guard}, time: fetchTime}
 	f.client = &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  nil,
-			DialContext:            f.dial,
+			DialContext:            f.dialContext,
 			DisableKeepAlives:      true, // no connection outlives its fetch
 			DisableCompression:     true, // the file is wanted as it is
 			TLSHandshakeTimeout:    10 * time.Second,
@@ -70,6 +71,11 @@ func newFetcher(allow []string) (*fetcher, error) {
 		CheckRedirect: checkRedirect,
 	}
 	return f, nil
+}
+
+// dialContext is not the Dialer's own method value, which would be that of a copy.
+func (f *fetcher) dialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return f.dialer.DialContext(ctx, network, address)
 }
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
@@ -145,7 +151,7 @@ func (f *fetcher) fetchAll(ctx context.Context, all *inputs, budget int64, work 
 			if err == nil || errors.Is(err, errWorkspace) {
 				return err
 			}
-			return &problem{status: http.StatusUnprocessableEntity, field: in.field + ".url", text: fetchReason(ctx, err), cause: err}
+			return &problem{status: http.StatusUnprocessableEntity, field: in.field + ".url", text: fetchReason(ctx, err), cause: withoutURL(err)}
 		})
 	}
 	return group.Wait()
@@ -197,6 +203,10 @@ func fetchReason(ctx context.Context, err error) string {
 	switch {
 	case errors.As(err, &refused):
 		return refused.Error()
+	case errors.Is(err, egress.ErrAddress):
+		return errFetchAddress.Error()
+	case errors.Is(err, egress.ErrHost):
+		return errFetchHost.Error()
 	case errors.As(err, &certificate):
 		return "the server's certificate is not valid"
 	case ctx.Err() != nil:

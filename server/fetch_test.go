@@ -67,7 +67,7 @@ func newFetching(t *testing.T, change ...func(*Config)) *service {
 	s := newService(t, append([]func(*Config){func(c *Config) {
 		c.FetchAllow = []string{"files.test", "127.0.0.2/32"}
 	}}, change...)...)
-	s.server.fetcher.resolver = names(map[string]string{"files.test": "127.0.0.1", "private.test": "127.0.0.1"})
+	s.server.fetcher.dialer.Resolver = names(map[string]string{"files.test": "127.0.0.1", "private.test": "127.0.0.1"})
 	return s
 }
 
@@ -224,7 +224,7 @@ func TestFetchIsBounded(t *testing.T) {
 	s.server.fetcher.time = 300 * time.Millisecond
 	start := time.Now()
 	s.requireProblem(s.fetch(base+"/slow"), 422, "files[0].url: it took longer than 300ms")
-	require.Less(t, time.Since(start), 5*time.Second)
+	require.Less(t, time.Since(start), 30*time.Second)
 }
 
 func TestClientThatLeavesEndsItsFetch(t *testing.T) {
@@ -254,6 +254,6 @@ func TestClientThatLeavesEndsItsFetch(t *testing.T) {
 	require.Eventually(t, func() bool {
 		entries, _ := os.ReadDir(s.temp)
 		return len(entries) == 0
-	}, 2*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	require.Empty(t, s.started())
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -36,7 +37,7 @@ func (s *Server) serveFile(c echo.Context) error {
 		return notFound()
 	}
 	if err != nil {
-		return err
+		return unreadable(withoutKey(err, key))
 	}
 	defer file.Close()
 	h.Set(echo.HeaderContentType, contentType(file.MediaType))
@@ -44,35 +45,81 @@ func (s *Server) serveFile(c echo.Context) error {
 	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin") // images are shown in chats
 	h.Set(echo.HeaderCacheControl, "private, max-age=3600")
-	h.Set("ETag", file.ETag)
-	w := &refusable{ResponseWriter: c.Response()}
-	http.ServeContent(w, r, "", file.ModTime, file)
-	if w.refused != 0 {
-		h.Del(echo.HeaderContentDisposition)
-		return &problem{status: w.refused, text: "the Range header does not fit the file"}
+	if file.ETag != "" {
+		h.Set("ETag", file.ETag)
+	}
+	w := &lateHeader{ResponseWriter: c.Response()}
+	content := &servedContent{Reader: file}
+	http.ServeContent(w, r, "", file.ModTime, content)
+	switch {
+	case w.sent && content.err != nil: // the client notices by the length
+		s.log.WarnContext(r.Context(), "a file was not sent in full", "error", content.err)
+	case w.refused():
+		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified} {
+			h.Del(name)
+		}
+		return &problem{status: w.status, text: "the Range header does not fit the file"}
+	case content.err != nil:
+		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified, "Content-Range", "Accept-Ranges"} {
+			h.Del(name)
+		}
+		return unreadable(content.err)
+	default:
+		w.send()
 	}
 	return nil
 }
 
-// refusable holds back http.ServeContent's own errors, which are plain text.
-type refusable struct {
-	http.ResponseWriter
-	refused int
-}
-
-func (w *refusable) WriteHeader(status int) {
-	if status >= http.StatusBadRequest && status != http.StatusPreconditionFailed {
-		w.refused = status
-		return
+// unreadable is a store that does not give a file.
+func unreadable(err error) error {
+	if storage.Temporary(err) {
+		return &problem{status: http.StatusServiceUnavailable, text: "the store of files does not answer", retryAfter: readyFor, cause: err}
 	}
-	w.ResponseWriter.WriteHeader(status)
+	return err
 }
 
-func (w *refusable) Write(p []byte) (int, error) {
-	if w.refused != 0 {
+// servedContent remembers why http.ServeContent could not read on.
+type servedContent struct {
+	*storage.Reader
+	err error
+}
+
+func (c *servedContent) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		c.err = err
+	}
+	return n, err
+}
+
+// lateHeader sends the header with the first bytes of the body, so that a file that
+// cannot be read is an error and not an empty 200, and keeps http.ServeContent's own
+// errors, which are plain text, to itself.
+type lateHeader struct {
+	http.ResponseWriter
+	status int
+	sent   bool
+}
+
+func (w *lateHeader) refused() bool {
+	return w.status >= http.StatusBadRequest && w.status != http.StatusPreconditionFailed
+}
+
+func (w *lateHeader) WriteHeader(status int) { w.status = status }
+
+func (w *lateHeader) Write(p []byte) (int, error) {
+	if w.refused() {
 		return len(p), nil
 	}
+	w.send()
 	return w.ResponseWriter.Write(p)
+}
+
+func (w *lateHeader) send() {
+	if !w.sent {
+		w.sent = true
+		w.ResponseWriter.WriteHeader(w.status)
+	}
 }
 
 // contentType says for texts that they are UTF-8; browsers guess otherwise.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/base64"
 	"io"
 	"net/http"
 	"net/url"
@@ -84,6 +85,18 @@ func TestFilesByRangeAndETag(t *testing.T) {
 	same := req("GET", "If-None-Match", whole.Header.Get("ETag"))
 	require.Equal(t, http.StatusNotModified, same.StatusCode)
 
+	ifRange := func(tag string) answer {
+		r, err := http.NewRequest("GET", link, nil)
+		require.NoError(t, err)
+		r.Header.Set("Range", "bytes=2-4")
+		r.Header.Set("If-Range", tag)
+		return s.do(r)
+	}
+	require.Equal(t, http.StatusPartialContent, ifRange(whole.Header.Get("ETag")).StatusCode)
+	require.Equal(t, "0123456789", string(ifRange(`"other"`).body), "of another file, the whole one")
+	require.Equal(t, "789", string(req("GET", "Range", "bytes=-3").body))
+	require.Contains(t, req("GET", "Range", "bytes=0-1,4-5").Header.Get("Content-Type"), "multipart/byteranges")
+
 	beyond := req("GET", "Range", "bytes=20-30")
 	require.Equal(t, http.StatusRequestedRangeNotSatisfiable, beyond.StatusCode)
 	require.Equal(t, "application/problem+json", beyond.Header.Get("Content-Type"))
@@ -155,7 +168,7 @@ func TestFilesByLinkOnly(t *testing.T) {
 		{"empty component", strings.Replace(path, run, "/"+run, 1) + query, 404},
 		{"NUL", path + "%00" + query, 404},
 		{"no key", "/v1/files/" + query, 404},
-		{"no slash", "/v1/files" + query, 404},
+		{"no slash", "/v1/files" + query, 405},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			require.Equal(t, c.status, ask(c.link))
@@ -199,6 +212,64 @@ func TestUnknownStoreErrorIsA500(t *testing.T) {
 	a := s.get(r.Notebook.URL)
 	require.Equal(t, 500, a.StatusCode)
 	require.NotContains(t, string(a.body), "EOF")
+}
+
+// TestFileThatCannotBeRead is an error, and no 200 without a body.
+func TestFileThatCannotBeRead(t *testing.T) {
+	s := newService(t)
+	link := s.produce(map[string]string{"out.csv": "0123456789"})["out.csv"]
+	require.NoError(t, s.server.Wait(t.Context()))
+	s.server.store = lateGet{s.server.store}
+	for _, method := range []string{"GET", "HEAD"} {
+		for _, ranged := range []string{"", "bytes=2-4"} {
+			req, err := http.NewRequest(method, link, nil)
+			require.NoError(t, err)
+			if ranged != "" {
+				req.Header.Set("Range", ranged)
+			}
+			a := s.do(req)
+			if method == "HEAD" { // nothing is read for it
+				require.Less(t, a.StatusCode, 300)
+				continue
+			}
+			require.Equal(t, 503, a.StatusCode)
+			require.Contains(t, string(a.body), "the store of files does not answer")
+			for _, name := range []string{"ETag", "Content-Range", "Content-Disposition", "Last-Modified"} {
+				require.Empty(t, a.Header.Get(name), name)
+			}
+		}
+	}
+}
+
+// lateGet opens what cannot be read any more.
+type lateGet struct{ Store }
+
+func (l lateGet) Get(ctx context.Context, key string) (*storage.Reader, error) {
+	ctx, cancel := context.WithDeadline(ctx, time.Now())
+	defer cancel()
+	return l.Store.Get(ctx, key)
+}
+
+// TestFilesThatABrowserCouldRun are downloads, or cut off from everything, whatever
+// they are called.
+func TestFilesThatABrowserCouldRun(t *testing.T) {
+	s := newService(t)
+	script := "<script>alert(1)</script>"
+	png, err := base64.StdEncoding.DecodeString(onePixel)
+	require.NoError(t, err)
+	links := s.produce(map[string]string{
+		"a.html": script, "a.xhtml": script, "a.svg": script, "a.xml": script, "a.js": "alert(1)", "a.pdf": "%PDF-1.7",
+		"a": "<html>" + script, "a.png": script, "a.gif": "GIF89a", "b.png": string(png), "a.txt": "text",
+	})
+	for name, link := range links {
+		a := s.get(link)
+		inline := name == "a.gif" || name == "b.png"
+		require.Equal(t, inline, strings.HasPrefix(a.Header.Get("Content-Disposition"), "inline;"), name)
+		require.Equal(t, "sandbox; default-src 'none'", a.Header.Get("Content-Security-Policy"), name)
+		require.Equal(t, "nosniff", a.Header.Get("X-Content-Type-Options"), name)
+	}
+	require.Equal(t, "image/png", s.get(links["b.png"]).Header.Get("Content-Type"))
+	require.Equal(t, "application/octet-stream", s.get(links["a.png"]).Header.Get("Content-Type"), "by its content, it is no image")
 }
 
 type brokenGet struct{ Store }

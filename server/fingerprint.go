@@ -15,6 +15,7 @@ import (
 func fingerprint(req *request, p *plan) (string, error) {
 	type file struct {
 		Name, SHA256, URL string
+		ID                string `json:",omitempty"` // it names one content for all time
 	}
 	var asks struct {
 		Cells       []string
@@ -24,6 +25,7 @@ func fingerprint(req *request, p *plan) (string, error) {
 		Timeout     *float64
 		StopOnError bool
 		LinkImages  bool
+		Network     bool `json:",omitempty"`
 		Files       []file
 	}
 	var err error
@@ -36,9 +38,10 @@ func fingerprint(req *request, p *plan) (string, error) {
 	asks.Environment, asks.Env = p.spec.Environment.Name, p.spec.Env
 	asks.Timeout = (*float64)(req.Timeout)
 	asks.StopOnError, asks.LinkImages = p.spec.StopOnError, p.linkImages
+	asks.Network = p.spec.Network != nil
 	for _, in := range p.inputs.list {
-		f := file{Name: in.name, URL: in.url}
-		if in.url == "" {
+		f := file{Name: in.name, URL: in.url, ID: in.id}
+		if in.url == "" && in.id == "" {
 			if f.SHA256, err = in.hash(); err != nil {
 				return "", err
 			}

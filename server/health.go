@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"notebox/runner"
+	"notebox/storage"
 )
 
 const (
@@ -25,7 +26,8 @@ const (
 // readyFor, and one at a time.
 type readiness struct {
 	runner func(context.Context) error // may be nil
-	proven func() bool                 // a run has just shown what runner would say
+	proven func() bool                 // a run has just shown what runner and prober would say
+	prober *prober                     // may be nil
 	store  func(context.Context) error
 	log    *slog.Logger
 	now    func() time.Time
@@ -61,19 +63,52 @@ func (r *readiness) ask(ctx context.Context) *problem {
 	red := func(text string, cause error) *problem {
 		return &problem{status: http.StatusServiceUnavailable, text: text, retryAfter: readyFor, cause: cause}
 	}
-	if r.runner != nil && !r.proven() {
-		if err := r.runner(ctx); err != nil {
-			text := "sandboxes cannot be started"
-			if known := (*runner.Error)(nil); errors.As(err, &known) {
-				text = known.Message
-			}
-			return red(text, err)
+	stored := make(chan error, 1)
+	go func() { stored <- r.store(ctx) }()
+	if err := r.runs(ctx); err != nil {
+		text := "sandboxes cannot be started"
+		if known := (*runner.Error)(nil); errors.As(err, &known) {
+			text = known.Message
 		}
+		return red(text, err)
 	}
-	if err := r.store(ctx); err != nil {
-		return red("files cannot be stored", err)
+	if err := <-stored; err != nil {
+		text := "files cannot be stored"
+		if storage.Temporary(err) {
+			text += ": the store does not answer"
+		}
+		return red(text, err)
 	}
 	return nil
+}
+
+// runs returns why no run would do well, as far as that can be known.
+func (r *readiness) runs(ctx context.Context) error {
+	proven := func() bool {
+		if !r.proven() {
+			return false
+		}
+		if r.prober != nil {
+			r.prober.forget()
+		}
+		return true
+	}
+	if proven() {
+		return nil
+	}
+	if r.runner != nil {
+		if err := r.runner(ctx); err != nil {
+			return err
+		}
+	}
+	if r.prober == nil {
+		return nil
+	}
+	err := r.prober.check(ctx)
+	if err != nil && proven() { // by a run that has ended meanwhile
+		return nil
+	}
+	return err
 }
 
 // healthz answers GET /healthz: the process serves.

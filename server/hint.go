@@ -46,11 +46,12 @@ var noModule = regexp.MustCompile(`^No module named '([A-Za-z0-9_.]{1,100})'`)
 var needsNetwork = []string{
 	"gaierror", "URLError", "ConnectionError", "ConnectTimeout", "ConnectError", "NewConnectionError",
 	"MaxRetryError", "NameResolutionError", "ConnectionRefusedError", "ClientConnectorError", "SSLError",
+	"ProxyError",
 }
 
 // saysNoNetwork finds the same in the message of any other exception, such as
 // an OSError or one that a library made of it.
-var saysNoNetwork = regexp.MustCompile(`Network is unreachable|Name or service not known|Temporary failure in name resolution|Failed to establish a new connection`)
+var saysNoNetwork = regexp.MustCompile(`Network is unreachable|Name or service not known|Temporary failure in name resolution|Failed to establish a new connection|Tunnel connection failed`)
 
 func hintForError(p *plan, e *notebook.Exception) string {
 	switch {
@@ -58,6 +59,9 @@ func hintForError(p *plan, e *notebook.Exception) string {
 		module := "A module"
 		if m := noModule.FindStringSubmatch(e.Message); m != nil {
 			module = "The module " + m[1]
+		}
+		if p.spec.Network != nil {
+			return module + " is not installed: install it into a folder of its own, with pip install --target, or use what is there, such as " + packages(p) + "."
 		}
 		return module + " is not installed, and without a network nothing can be: use what is there, such as " + packages(p) + "."
 	case e.Name == "FileNotFoundError" && (strings.Contains(e.Traceback, "_execute_child") || strings.Contains(e.Traceback, "subprocess.py")):
@@ -69,6 +73,9 @@ func hintForError(p *plan, e *notebook.Exception) string {
 	case e.Name == "SyntaxError" || e.Name == "IndentationError" || e.Name == "TabError":
 		return fmt.Sprintf("The code is not valid%s: correct it and send all of it again.", place(e))
 	case slices.Contains(needsNetwork, e.Name) || saysNoNetwork.MatchString(e.Message):
+		if p.spec.Network != nil {
+			return "Code reaches the network only through the proxy that HTTPS_PROXY names, and there only hosts that the service's operator allows: use such a host, or send the data in files, where a url is fetched before the run."
+		}
 		return "The sandbox has no network: send the data in files, where a url is fetched before the run."
 	case e.Name == "KeyboardInterrupt":
 		return "The code was interrupted: make it do less work, or ask for more time with timeout."

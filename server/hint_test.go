@@ -64,3 +64,21 @@ func TestHint(t *testing.T) {
 		})
 	}
 }
+
+func TestHintWithNetwork(t *testing.T) {
+	for _, c := range []struct {
+		desc string
+		err  *notebook.Exception
+		want string
+	}{
+		{"a host that is not allowed", &notebook.Exception{Name: "ProxyError", Message: "Tunnel connection failed: 403 Forbidden"}, "only hosts that the service's operator allows"},
+		{"the same by message", &notebook.Exception{Name: "OSError", Message: "Tunnel connection failed: 403 Forbidden"}, "only hosts that the service's operator allows"},
+		{"past the proxy", &notebook.Exception{Name: "gaierror", Message: "[Errno -3]"}, "only through the proxy"},
+		{"module", &notebook.Exception{Name: "ModuleNotFoundError", Message: "No module named 'x'"}, "pip install --target"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			p := &plan{spec: runner.Spec{Network: noNetwork{}}, environment: &python}
+			require.Contains(t, hint(p, &runner.Outcome{Status: runner.StatusError}, &notebook.Result{Error: c.err}), c.want)
+		})
+	}
+}

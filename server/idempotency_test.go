@@ -216,7 +216,7 @@ func TestClientOfAnIdempotentRunLeaves(t *testing.T) {
 	id := <-runs.started
 	leave()
 	require.Error(t, <-gone)
-	require.Eventually(t, func() bool { return strings.Contains(s.logged.String(), "status=499") }, 2*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.logged.String(), "status=499") }, time.Minute, 5*time.Millisecond)
 	close(runs.letGo)
 	r := s.replied(s.do(s.with(`{"code":"x"}`, idempotent, "k")))
 	require.Equal(t, id, r.ID)
@@ -323,6 +323,7 @@ func TestResultsExpire(t *testing.T) {
 				return nil, http.ErrAbortHandler
 			}
 			require.Equal(t, 500, s.do(s.with(`{"code":"x"}`, idempotent, "failed")).StatusCode)
+			require.NoError(t, s.server.Wait(t.Context()), "its lease is removed after it was answered")
 			s.run = failing
 			require.NoError(t, s.server.Wait(t.Context())) // its lease goes after its answer
 			left := func() (n int) {
@@ -336,6 +337,7 @@ func TestResultsExpire(t *testing.T) {
 				}
 				return n
 			}
+			require.NoError(t, s.server.Wait(t.Context()), "a failure is told before it is forgotten")
 			path := "/v1/executions/" + first.ID
 			const records = 3 + 1 + 1 // lease, reply, result, claim; the claim of what failed
 

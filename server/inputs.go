@@ -23,18 +23,24 @@ const (
 	maxNameDepth     = 64   // folders within folders
 )
 
-// input is one file for /mnt/data. Where it is from is one of url, path and data.
+// input is one file for /mnt/data. Where it is from is one of url, id, path and data.
 type input struct {
 	field string // what the caller calls it: "files[2]"
 	name  string // clean, relative to /mnt/data
 	url   string
+	id    string // of a kept input
 	path  string // a file of the request's workspace
 	data  []byte
 	size  int64
+
+	stored func() (io.ReadCloser, error) // opens a kept input, once it was found
 }
 
 func (in *input) open() (io.ReadCloser, error) {
-	if in.path != "" {
+	switch {
+	case in.stored != nil:
+		return in.stored()
+	case in.path != "":
 		return os.Open(in.path)
 	}
 	return io.NopCloser(bytes.NewReader(in.data)), nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"notebox/storage"
@@ -19,10 +20,31 @@ const (
 	// storeLiveTime bounds that of an image while its run goes on. What takes longer
 	// is stored at the end, and linked then.
 	storeLiveTime = 5 * time.Second
+	// storePatience is what one run waits in all for a store that fails: two outages
+	// that are over in time, as storage.Put tries anew for 10 s. From then on nothing
+	// of the run is stored, so that 200 files do not wait one after the other.
+	storePatience = 20 * time.Second
+	// storeStall is how long the store may take no byte of a file, the last of which
+	// it may have 25 MB of in its buffers: a store that hangs is one that fails.
+	storeStall = 30 * time.Second
 )
 
-// errNotStored is what a caller is told; the cause is in the log.
-var errNotStored = errors.New("it could not be stored")
+// unstored says why something could not be stored, fit for the caller; the cause is
+// in the log. A run does not fail because the store does.
+type unstored struct {
+	text  string
+	retry bool // the same request may do better soon
+}
+
+func (u *unstored) Error() string { return u.text }
+
+var (
+	errNotStored = &unstored{"it could not be stored", false}
+	errStoreAway = &unstored{"it could not be stored: the store does not answer", true}
+	// errNotWhole is about the sandbox's side of a transfer.
+	errNotWhole = errors.New("it did not come out of the sandbox in full")
+	errStalled  = errors.New("the store has taken no byte for too long")
+)
 
 // keeper stores what one run leaves and makes links to it.
 type keeper struct {
@@ -31,6 +53,8 @@ type keeper struct {
 	started time.Time
 	run     string
 	base    string // what links start with
+	tempDir string // for files that are to be sent to the store again
+	waited  atomic.Int64
 }
 
 // stored is an object of a run with a link to it.
@@ -40,49 +64,109 @@ type stored struct {
 	expires time.Time
 }
 
-// put stores content to its end. Its error is errNotStored or errNotWhole, fit
-// for the caller: a run does not fail because the store does.
-func (k *keeper) put(ctx context.Context, kind storage.Kind, name, title string, content io.Reader) (stored, error) {
-	whole := &watchedReader{Reader: content}
+// put stores content and makes a link to it. Its error is that of the store, without
+// the name.
+func (k *keeper) put(ctx context.Context, kind storage.Kind, name, title string, content io.Reader) (s stored, err error) {
 	key := storage.RunKey(k.started, k.run, kind, name)
-	object, err := k.store.Put(ctx, key, whole, title)
-	if err == nil {
-		var s stored
-		s.Object = object
-		if s.url, s.expires, err = k.store.Link(ctx, key, k.base); err == nil {
-			return s, nil
-		}
+	if s.Object, err = k.store.Put(ctx, key, content, title); err != nil {
+		return stored{}, withoutKey(err, key)
 	}
-	if whole.failed {
-		return stored{}, errNotWhole
+	if s.url, s.expires, err = k.store.Link(ctx, key, k.base); err != nil {
+		return stored{}, withoutKey(err, key)
 	}
-	k.log.ErrorContext(ctx, "not stored", "run", k.run, "kind", string(kind), "error", err)
-	return stored{}, errNotStored
+	return s, nil
 }
 
-// keep is put for what is whole already, with a time limit. It returns a link, ""
-// where that failed.
-func (k *keeper) keep(ctx context.Context, limit time.Duration, kind storage.Kind, name string, content []byte) string {
+// impatient reports whether the run has waited for the store long enough.
+func (k *keeper) impatient() bool { return time.Duration(k.waited.Load()) >= storePatience }
+
+// explain logs why something was not stored, and returns what the caller is told.
+func (k *keeper) explain(ctx context.Context, began time.Time, kind storage.Kind, err error) *unstored {
+	k.waited.Add(int64(time.Since(began)))
+	k.log.ErrorContext(ctx, "not stored", "run", k.run, "kind", string(kind), "error", err)
+	if storage.Temporary(err) || errors.Is(err, errStalled) {
+		return errStoreAway
+	}
+	return errNotStored
+}
+
+// keep stores what is whole already, with a time limit. It returns a link, or why
+// there is none.
+func (k *keeper) keep(ctx context.Context, limit time.Duration, kind storage.Kind, name string, content []byte) (string, *unstored) {
+	if k.impatient() {
+		return "", errStoreAway
+	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	object, err := k.put(ctx, kind, name, name, bytes.NewReader(content))
 	if err != nil {
-		return ""
+		return "", k.explain(ctx, began, kind, err)
 	}
-	return object.url
+	return object.url, nil
 }
 
-// errNotWhole is about the sandbox's side of a transfer.
-var errNotWhole = errors.New("it did not come out of the sandbox in full")
+// file stores a file while it comes out of the sandbox, which sends it once: the store
+// may keep it beside, to begin anew with it. Where it is not stored it is read to its
+// end all the same, and the error is an *unstored, with the size that it had. Any other
+// error is errNotWhole.
+func (k *keeper) file(ctx context.Context, name, title string, content io.Reader) (s stored, size int64, err error) {
+	began := time.Now()
+	whole := &watchedReader{Reader: content}
+	lost := errStoreAway
+	if !k.impatient() {
+		again := k.store.Replay(whole, k.tempDir)
+		defer again.Close()
+		timed, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		stall := time.AfterFunc(storeStall, func() { cancel(errStalled) })
+		defer stall.Stop()
+		s, err = k.put(timed, storage.KindFile, name, title, &steadyReader{again, stall})
+		switch {
+		case err == nil:
+			return s, s.Bytes, nil
+		case whole.failed:
+			return stored{}, 0, errNotWhole
+		case context.Cause(timed) == errStalled:
+			err = errors.Join(errStalled, err)
+		}
+		lost = k.explain(ctx, began, storage.KindFile, err)
+	}
+	if _, err := io.Copy(io.Discard, whole); err != nil {
+		return stored{}, 0, errNotWhole
+	}
+	return stored{}, whole.bytes, lost
+}
 
 // watchedReader remembers whether reading failed, to tell whose fault it was.
 type watchedReader struct {
 	io.Reader
+	bytes  int64
 	failed bool
 }
 
 func (w *watchedReader) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
+	w.bytes += int64(n)
 	w.failed = w.failed || err != nil && err != io.EOF
 	return n, err
+}
+
+// steadyReader stops a timer while it is read and starts it anew, and seeks where its reader does.
+type steadyReader struct {
+	io.Reader
+	stall *time.Timer
+}
+
+func (r *steadyReader) Read(p []byte) (int, error) {
+	r.stall.Stop() // the sandbox's time is not the store's
+	defer r.stall.Reset(storeStall)
+	return r.Reader.Read(p)
+}
+
+func (r *steadyReader) Seek(offset int64, whence int) (int64, error) {
+	if seeker, ok := r.Reader.(io.Seeker); ok {
+		return seeker.Seek(offset, whence)
+	}
+	return 0, errors.ErrUnsupported
 }

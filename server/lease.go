@@ -102,6 +102,6 @@ func (s *Server) renew(e *execution) {
 		return
 	}
 	if err := s.book.replace(ctx, executionKey(e.owner, e.id, recordLease), s.book.lease(e)); err != nil {
-		s.log.Warn("the lease of a run is not renewed", "run", e.id, "error", err)
+		s.log.WarnContext(e.ctx, "the lease of a run is not renewed", "run", e.id, "error", err)
 	}
 }

@@ -22,16 +22,19 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := next(c); err != nil {
 			c.Error(err)
 		}
+		took := time.Since(start)
+		s.observer.Answered(methodOf(c.Request().Method), routeOf(c.Path()), c.Response().Status, took)
 		level := slog.LevelInfo
-		if c.Path() == "/healthz" || c.Path() == "/readyz" {
+		switch c.Path() {
+		case "/healthz", "/readyz", "/metrics":
 			level = slog.LevelDebug
 		}
 		s.log.LogAttrs(c.Request().Context(), level, "request", append(who(c),
-			slog.String("method", c.Request().Method),
-			slog.String("route", c.Path()),
+			slog.String("method", methodOf(c.Request().Method)),
+			slog.String("route", routeOf(c.Path())),
 			slog.Int("status", c.Response().Status),
 			slog.Int64("bytes", c.Response().Size),
-			slog.Duration("took", time.Since(start)),
+			slog.Duration("took", took),
 		)...)
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -56,6 +57,8 @@ type imageEntry struct {
 	Height    int    `json:"height"`
 	URL       string `json:"url"`
 	Data      []byte `json:"data,omitempty"` // base64
+	Error     string `json:"error,omitempty"`
+	Retry     bool   `json:"retry,omitempty"`
 }
 
 // blobsOf lists what is to be stored, in order of appearance.
@@ -83,38 +86,49 @@ func number(name string) int {
 	return n
 }
 
-// keep stores the notebook, and the blobs whose URLs are not known yet by their
-// names. What could not be stored has no link.
-func (s *Server) keep(ctx context.Context, k *keeper, executed []byte, blobs []*notebook.Blob, known map[string]string) (*notebookLink, map[string]string) {
+// notebookName is what the executed notebook is called.
+const notebookName = "notebook.ipynb"
+
+// kept is what became of a run's notebook and blobs, by name: each has a URL, or the
+// reason why it has none.
+type kept struct {
+	urls map[string]string
+	lost map[string]*unstored
+}
+
+// keep stores the notebook, and the blobs whose URLs are not known yet by their names.
+func (s *Server) keep(ctx context.Context, k *keeper, executed []byte, blobs []*notebook.Blob, known map[string]string) kept {
 	ctx, cancel := context.WithTimeout(ctx, storeAllTime)
 	defer cancel()
-	var link *notebookLink
-	found := make([]string, len(blobs))
+	out := kept{urls: map[string]string{}, lost: map[string]*unstored{}}
+	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(storeAtOnce)
-	if executed != nil {
+	put := func(kind storage.Kind, name string, content []byte) {
 		group.Go(func() error {
-			if url := k.keep(ctx, storeTime, storage.KindNotebook, "notebook.ipynb", executed); url != "" {
-				link = &notebookLink{url}
+			url, lost := k.keep(ctx, storeTime, kind, name, content)
+			mu.Lock()
+			defer mu.Unlock()
+			if out.urls[name] = url; lost != nil {
+				out.lost[name] = lost
 			}
 			return nil
 		})
 	}
-	for i, b := range blobs {
-		if found[i] = known[b.Name]; found[i] != "" {
-			continue
+	if executed != nil {
+		put(storage.KindNotebook, notebookName, executed)
+	}
+	for _, b := range blobs {
+		if url := known[b.Name]; url == "" {
+			put(storage.KindImage, b.Name, b.Bytes)
+		} else {
+			mu.Lock()
+			out.urls[b.Name] = url
+			mu.Unlock()
 		}
-		group.Go(func() error {
-			found[i] = k.keep(ctx, storeTime, storage.KindImage, b.Name, b.Bytes)
-			return nil
-		})
 	}
 	_ = group.Wait() // each says for itself how it went
-	urls := map[string]string{}
-	for i, b := range blobs {
-		urls[b.Name] = found[i]
-	}
-	return link, urls
+	return out
 }
 
 func outputsOf(r *notebook.Result, urls map[string]string) []any {
@@ -153,13 +167,18 @@ func bundle(data map[string]notebook.Datum, urls map[string]string) map[string]a
 	return out
 }
 
-func imagesOf(blobs []*notebook.Blob, urls map[string]string, linkOnly bool) []imageEntry {
+func imagesOf(blobs []*notebook.Blob, k kept, linkOnly bool) []imageEntry {
 	out := []imageEntry{}
 	for _, b := range blobs {
 		if !strings.HasPrefix(b.MediaType, "image/") {
 			continue
 		}
-		entry := imageEntry{b.Name, b.MediaType, len(b.Bytes), b.Width, b.Height, urls[b.Name], nil}
+		entry := imageEntry{
+			Name: b.Name, MediaType: b.MediaType, Bytes: len(b.Bytes), Width: b.Width, Height: b.Height, URL: k.urls[b.Name],
+		}
+		if lost := k.lost[b.Name]; lost != nil {
+			entry.Error, entry.Retry = lost.text, lost.retry
+		}
 		if !linkOnly {
 			entry.Data = b.Bytes
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
 
 	"notebox/access"
 	"notebox/environments"
@@ -40,7 +43,7 @@ type plan struct {
 
 // makePlan checks everything in a request that can be checked before a file is
 // fetched or a sandbox taken.
-func (s *Server) makePlan(req *request, caller *access.Caller) (*plan, error) {
+func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Caller) (*plan, error) {
 	if err := req.unsupported(); err != nil {
 		return nil, err
 	}
@@ -52,13 +55,18 @@ func (s *Server) makePlan(req *request, caller *access.Caller) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := mayRun(caller, env, req.Network != nil && *req.Network); err != nil {
+	if err := caller.MayUse(env.Name, env.Language); err != nil {
+		return nil, err
+	}
+	network, err := s.networkOf(req, caller)
+	if err != nil {
 		return nil, err
 	}
 	p := &plan{environment: env, inputs: &req.inputs, linkImages: req.linkImages}
 	p.spec = runner.Spec{
 		Environment: runner.Environment{Name: env.Name, Image: env.Image, WarmUp: env.WarmUp},
 		StopOnError: req.StopOnError == nil || *req.StopOnError,
+		Network:     network,
 		Limits:      s.limits,
 	}
 	if p.spec.Limits.Timeout, err = s.timeout(req.Timeout); err != nil {
@@ -68,15 +76,23 @@ func (s *Server) makePlan(req *request, caller *access.Caller) (*plan, error) {
 		return nil, err
 	}
 	if size := req.inputs.size(); size > s.limits.DataSize {
-		return nil, tooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", s.limits.DataSize)
+		return nil, tooMuch(s.limits.DataSize)
 	}
 	if err := checkURLs(&req.inputs); err != nil {
 		return nil, err
 	}
+	_, span := s.tracer.Start(ctx, "notebook.New")
+	defer span.End()
 	if p.spec.Notebook, err = makeNotebook(cells, book, env); err != nil {
 		return nil, err
 	}
+	span.SetAttributes(attribute.Int("notebox.notebook.bytes", len(p.spec.Notebook)))
 	return p, nil
+}
+
+// tooMuch refuses inputs that /mnt/data, of so many bytes, cannot hold.
+func tooMuch(room int64) *problem {
+	return tooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", room)
 }
 
 // unsupported refuses what the contract knows and this version does not do.

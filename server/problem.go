@@ -130,6 +130,9 @@ type problemBody struct {
 // answerError replaces echo's default error handler.
 func (s *Server) answerError(err error, c echo.Context) {
 	p := problemOf(err)
+	if why := p.refusal(); why != "" {
+		s.observer.Refused(why)
+	}
 	s.logProblem(c, p)
 	if c.Response().Committed {
 		return

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"notebox/notebook"
 	"notebox/runner"
@@ -11,18 +15,27 @@ import (
 
 // reply is what POST /v1/execute answers. No list in it is ever null.
 type reply struct {
-	ID        string           `json:"id"`
-	Status    runner.Status    `json:"status"`
-	Text      string           `json:"text"`
-	Outputs   []any            `json:"outputs"` // streamOutput, bundleOutput or errorOutput
-	Images    []imageEntry     `json:"images"`
-	Files     []fileEntry      `json:"files"`
-	Skipped   []runner.Skipped `json:"skipped"`
-	Error     *exception       `json:"error"`
-	Hint      string           `json:"hint"`
-	Notebook  *notebookLink    `json:"notebook"` // null where there is none or it could not be stored
-	Truncated bool             `json:"truncated"`
-	Usage     usage            `json:"usage"`
+	ID        string         `json:"id"`
+	Status    runner.Status  `json:"status"`
+	Text      string         `json:"text"`
+	Outputs   []any          `json:"outputs"` // streamOutput, bundleOutput or errorOutput
+	Images    []imageEntry   `json:"images"`
+	Files     []fileEntry    `json:"files"`
+	Skipped   []skippedEntry `json:"skipped"`
+	Error     *exception     `json:"error"`
+	Hint      string         `json:"hint"`
+	Notebook  *notebookLink  `json:"notebook"` // null where there is none or it could not be stored
+	Truncated bool           `json:"truncated"`
+	Usage     usage          `json:"usage"`
+
+	keeper *keeper // of the run
+}
+
+// skippedEntry is what the run produced and the caller cannot have.
+type skippedEntry struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+	Retry  bool   `json:"retry,omitempty"`
 }
 
 type exception struct {
@@ -49,37 +62,31 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 	events.end()
 	executed, result, complete := s.decode(ctx, p, out, events)
 	blobs := blobsOf(result.Outputs...)
-	link, urls := s.keep(ctx, events.keeper, executed, blobs, events.urls())
+	began := time.Now()
+	k := s.keep(ctx, events.keeper, executed, blobs, events.urls())
+	s.observer.Stored(time.Since(began))
 
 	a := &reply{
 		ID:        p.spec.ID,
 		Status:    out.Status,
-		Outputs:   outputsOf(result, urls),
-		Images:    imagesOf(blobs, urls, p.linkImages),
+		Outputs:   outputsOf(result, k.urls),
+		Images:    imagesOf(blobs, k, p.linkImages),
 		Files:     append([]fileEntry{}, events.files...),
-		Skipped:   append([]runner.Skipped{}, out.Skipped...),
+		Skipped:   skippedOf(out, result, events.files, blobs, k),
 		Hint:      hint(p, out, result),
-		Notebook:  link,
 		Truncated: out.Status == runner.StatusOutputLimit || result.Truncated || !complete,
 		Usage: usage{
 			QueueMS: out.Usage.Queue.Milliseconds(), WallMS: out.Usage.Wall.Milliseconds(),
 			CPUMS: out.Usage.CPU.Milliseconds(), PeakMemory: out.Usage.PeakMemory,
 		},
+		keeper: events.keeper,
 	}
-	a.Text = notebook.Text(result, func(b *notebook.Blob) string { return urls[b.Name] })
+	if url := k.urls[notebookName]; url != "" {
+		a.Notebook = &notebookLink{url}
+	}
+	a.Text = notebook.Text(result, func(b *notebook.Blob) string { return k.urls[b.Name] })
 	for _, f := range a.Files {
-		a.Text += fmt.Sprintf("[file %s: %s]\n", oneLine(strings.TrimPrefix(f.Path, dataDir)), f.URL)
-	}
-	for _, d := range result.Dropped {
-		a.Skipped = append(a.Skipped, runner.Skipped{Path: cellPath(d.Cell, d.MediaType), Reason: d.Reason})
-	}
-	for _, b := range blobs {
-		if urls[b.Name] == "" {
-			a.Skipped = append(a.Skipped, runner.Skipped{Path: b.Name, Reason: errNotStored.Error()})
-		}
-	}
-	if executed != nil && link == nil {
-		a.Skipped = append(a.Skipped, runner.Skipped{Path: "notebook.ipynb", Reason: errNotStored.Error()})
+		a.Text += fmt.Sprintf("[file %s: %s]\n", oneLine(strings.TrimPrefix(f.Path, dataDir)), f.URL+f.Error)
 	}
 	if e := result.Error; e != nil {
 		a.Error = &exception{e.Name, e.Message, e.Traceback, e.Cell, e.Line}
@@ -87,10 +94,39 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 	return a
 }
 
+// skippedOf lists what is missing of a run, whoever left it out.
+func skippedOf(out *runner.Outcome, result *notebook.Result, files []fileEntry, blobs []*notebook.Blob, k kept) []skippedEntry {
+	list, retry := []skippedEntry{}, map[string]bool{}
+	for _, f := range files {
+		retry[f.Path] = f.Retry
+	}
+	for _, s := range out.Skipped {
+		list = append(list, skippedEntry{s.Path, s.Reason, retry[s.Path]})
+	}
+	for _, d := range result.Dropped {
+		list = append(list, skippedEntry{cellPath(d.Cell, d.MediaType), d.Reason, false})
+	}
+	names := []string{}
+	for _, b := range blobs {
+		names = append(names, b.Name)
+	}
+	for _, name := range append(names, notebookName) {
+		if lost := k.lost[name]; lost != nil {
+			list = append(list, skippedEntry{name, lost.text, lost.retry})
+		}
+	}
+	return list
+}
+
 // decode reads the executed notebook, or what is known of it by the events
 // where it did not come back or is none. complete is false where outputs may be
 // missing.
 func (s *Server) decode(ctx context.Context, p *plan, out *runner.Outcome, events *sink) (executed []byte, r *notebook.Result, complete bool) {
+	ctx, span := s.tracer.Start(ctx, "notebook.Decode", trace.WithAttributes(attribute.String(RunAttribute, p.spec.ID), attribute.Int("notebox.notebook.bytes", len(out.Notebook))))
+	defer func() {
+		span.SetAttributes(attribute.Int("notebox.outputs", len(r.Outputs)), attribute.Bool("notebox.complete", complete))
+		span.End()
+	}()
 	if out.Notebook != nil {
 		r, err := events.decoder.Decode(out.Notebook)
 		if err == nil {

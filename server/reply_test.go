@@ -83,7 +83,7 @@ func TestReplyHoldsAllOfTheContract(t *testing.T) {
 	require.NoError(t, err)
 	require.WithinDuration(t, before.Add(storage.DefaultTTL), expires, time.Minute)
 
-	require.Equal(t, []runner.Skipped{{Path: "/mnt/data/pipe", Reason: "not a regular file"}}, r.Skipped)
+	require.Equal(t, []skippedEntry{{Path: "/mnt/data/pipe", Reason: "not a regular file"}}, r.Skipped)
 	require.Equal(t, "ZeroDivisionError", r.Error["name"])
 	require.Contains(t, r.Hint, "ZeroDivisionError")
 	require.False(t, r.Truncated)
@@ -280,9 +280,16 @@ func TestStorageThatFailsDoesNotFailTheRun(t *testing.T) {
 	a := s.postJSON(`{"code":"x"}`)
 	r := s.replied(a)
 	require.Equal(t, "ok", r.Status)
-	require.Len(t, r.Files, 1)
+	require.Len(t, r.Files, 2)
 	require.Equal(t, "good.txt", r.Files[0]["name"])
-	require.Equal(t, []runner.Skipped{
+	require.NotContains(t, r.Files[0], "error")
+	require.Equal(t, map[string]any{
+		"path": "/mnt/data/bad.txt", "name": "bad.txt", "bytes": 1.0, "error": "it could not be stored",
+		"media_type": "", "sha256": "", "url": "", "expires_at": nil,
+	}, r.Files[1])
+	require.Contains(t, r.Text, "[file bad.txt: it could not be stored]\n")
+	require.Equal(t, "it could not be stored", r.Images[0]["error"])
+	require.Equal(t, []skippedEntry{
 		{Path: "/mnt/data/bad.txt", Reason: "it could not be stored"},
 		{Path: "/mnt/data/cut", Reason: "it did not come out of the sandbox in full"},
 		{Path: "image_0.png", Reason: "it could not be stored"},

@@ -40,6 +40,7 @@ type fileField struct {
 	Name    *text `json:"name"`
 	Content *text `json:"content"`
 	URL     *text `json:"url"`
+	ID      *text `json:"id"`
 }
 
 // text is a JSON string and nothing else; a plain Go string would take null.
@@ -88,13 +89,11 @@ var jsonRules = json.JoinOptions(
 
 // readRequest decodes the body in whichever form it is.
 func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error) {
-	for _, encoding := range strings.Split(strings.Join(r.Header.Values(echo.HeaderContentEncoding), ","), ",") {
-		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
-			return nil, unsupportedMedia("Content-Encoding: only identity is supported")
-		}
-	}
-	mediaType, params, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
+	mediaType, params, err := contentOf(r)
 	if err != nil {
+		return nil, err
+	}
+	if mediaType == "" {
 		return nil, unsupportedMedia("Content-Type: is missing or malformed; %s", s.formsTaken())
 	}
 	if charset := strings.ToLower(params["charset"]); !slices.Contains([]string{"", "utf-8", "utf8", "us-ascii"}, charset) {
@@ -108,7 +107,7 @@ func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error)
 	switch {
 	case mediaType == "application/json":
 		req, err = s.readJSON(r, work)
-	case mediaType == "multipart/form-data":
+	case mediaType == formType:
 		req, err = s.readForm(r, params["boundary"], work)
 	case s.isCode(mediaType):
 		req, err = s.readCode(r, mediaType, query, work)
@@ -119,6 +118,23 @@ func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error)
 		return nil, err
 	}
 	return req, req.readQuery(query)
+}
+
+// formType is the media type of a form with files.
+const formType = "multipart/form-data"
+
+// contentOf reads what a request says of its body; the media type is empty where that
+// is missing or malformed.
+func contentOf(r *http.Request) (mediaType string, params map[string]string, err error) {
+	for _, encoding := range strings.Split(strings.Join(r.Header.Values(echo.HeaderContentEncoding), ","), ",") {
+		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return "", nil, unsupportedMedia("Content-Encoding: only identity is supported")
+		}
+	}
+	if mediaType, params, err = mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil {
+		return "", nil, nil
+	}
+	return mediaType, params, nil
 }
 
 func (s *Server) isCode(mediaType string) bool {

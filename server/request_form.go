@@ -34,14 +34,23 @@ type form struct {
 // is a file; one without is JSON text as the field files is. Files go to the
 // workspace as they arrive, texts are looked at when all has arrived.
 func (s *Server) readForm(r *http.Request, boundary string, work *workspace) (*request, error) {
+	f := &form{server: s, work: work, req: new(request), texts: map[string]*spool{}, left: s.maxBody}
+	if err := s.readParts(r, boundary, f.take); err != nil {
+		return nil, err
+	}
+	return f.req, f.decode(r)
+}
+
+// readParts calls take for each part of a form, which is to read it to its end. The form
+// has to be whole, and one part at least.
+func (s *Server) readParts(r *http.Request, boundary string, take func(*multipart.Part) error) error {
 	if boundary == "" {
-		return nil, malformed("", "Content-Type: the boundary is missing")
+		return malformed("", "Content-Type: the boundary is missing")
 	}
 	if r.ContentLength > s.maxUpload {
-		return nil, tooLarge("", "the body is larger than %d bytes", s.maxUpload)
+		return tooLarge("", "the body is larger than %d bytes", s.maxUpload)
 	}
 	body := http.MaxBytesReader(nil, r.Body, s.maxUpload)
-	f := &form{server: s, work: work, req: new(request), texts: map[string]*spool{}, left: s.maxBody}
 	// multipart takes some early ends for the end of the form. Here the body's end
 	// is an error, so that io.EOF means the closing boundary, which may lack its
 	// line break.
@@ -53,22 +62,22 @@ func (s *Server) readForm(r *http.Request, boundary string, work *workspace) (*r
 			break
 		}
 		if err != nil {
-			return nil, ofBody(err, notAForm)
+			return ofBody(err, notAForm)
 		}
 		empty = false
-		if err := f.take(part); err != nil {
-			return nil, ofBody(err, notAForm)
+		if err := take(part); err != nil {
+			return ofBody(err, notAForm)
 		}
 	}
 	// What follows the last part is nothing to us, but net/http notices a client
 	// that leaves only after the body's end.
 	if _, err := io.Copy(io.Discard, body); err != nil {
-		return nil, ofBody(err, notAForm)
+		return ofBody(err, notAForm)
 	}
 	if empty {
-		return nil, malformed("", "the form is empty")
+		return malformed("", "the form is empty")
 	}
-	return f.req, f.decode(r)
+	return nil
 }
 
 // notAForm is the answer to a body that cannot be read as a form.
@@ -79,21 +88,30 @@ type cutOff struct{}
 
 func (cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// take reads one part to its end.
-func (f *form) take(part *multipart.Part) error {
+// partName is what a part is called, and its file name, with its folders, where it has
+// one.
+func partName(part *multipart.Part) (name, filename string, isFile bool, err error) {
 	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	name, named := params["name"]
 	if err != nil || !named {
-		return malformed("", "a part has no name in its Content-Disposition")
+		return "", "", false, malformed("", "a part has no name in its Content-Disposition")
+	}
+	if enc := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); !slices.Contains([]string{"", "binary", "8bit", "7bit"}, enc) {
+		return "", "", false, malformed(printable(cut(name)), "its Content-Transfer-Encoding is not supported")
+	}
+	filename, isFile = params["filename"] // Part.FileName would strip the folders
+	return name, filename, isFile, nil
+}
+
+// take reads one part to its end.
+func (f *form) take(part *multipart.Part) error {
+	name, filename, isFile, err := partName(part)
+	if err != nil {
+		return err
 	}
 	if !slices.Contains(textParts, name) {
 		return malformed(printable(cut(name)), "there is no such field")
 	}
-	if enc := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); !slices.Contains([]string{"", "binary", "8bit", "7bit"}, enc) {
-		return malformed(name, "its Content-Transfer-Encoding is not supported")
-	}
-	// Part.FileName would strip the folders.
-	filename, isFile := params["filename"]
 	if name == "files" && isFile {
 		return f.takeFile(part, filename)
 	}

@@ -145,11 +145,19 @@ func cut(s string) string {
 func (req *request) takeFiles(work *workspace) error {
 	for _, f := range req.Files {
 		field := fmt.Sprintf("files[%d]", len(req.inputs.list))
-		if f.Content == nil == (f.URL == nil) {
-			return malformed(field, "must have exactly one of content and url")
+		from := 0
+		for _, given := range []*text{f.Content, f.URL, f.ID} {
+			if given != nil {
+				from++
+			}
 		}
-		if f.URL != nil && *f.URL == "" {
+		switch {
+		case from != 1:
+			return malformed(field, "must have exactly one of content, url and id")
+		case f.URL != nil && *f.URL == "":
 			return unfit(field+".url", "is empty")
+		case f.ID != nil && *f.ID == "":
+			return unfit(field+".id", "is empty")
 		}
 		name := ""
 		switch {
@@ -164,6 +172,10 @@ func (req *request) takeFiles(work *workspace) error {
 		}
 		if f.URL != nil {
 			in.url = string(*f.URL)
+			continue
+		}
+		if f.ID != nil {
+			in.id = string(*f.ID)
 			continue
 		}
 		data, why := decodeBase64(string(*f.Content))

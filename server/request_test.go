@@ -75,7 +75,7 @@ func TestBadJSON(t *testing.T) {
 
 		{"session", `{"code":"x","session":"s_1"}`, 422, "session: is not supported"},
 		{"dependencies", `{"code":"x","dependencies":["--index-url=http://x"]}`, 422, "dependencies: are not supported"},
-		{"network", `{"code":"x","network":true}`, 403, "network: this service runs code without a network"},
+		{"network", `{"code":"x","network":true}`, 403, "network: this service's operator allows none"},
 		{"language", `{"code":"x","language":"cobol"}`, 422, `language: "cobol" is not known; there are: python, r`},
 		{"timeout 0", `{"code":"x","timeout":0}`, 422, "timeout: must be above 0 and at most 300 seconds"},
 		{"timeout -1", `{"code":"x","timeout":-1}`, 422, "timeout: "},
@@ -88,7 +88,7 @@ func TestBadJSON(t *testing.T) {
 		{"env value with NUL", `{"code":"x","env":{"A":"\u0000"}}`, 422, "env.A: has a NUL"},
 		{"env too large", `{"code":"x","env":{"A":"` + strings.Repeat("x", 65536) + `"}}`, 422, "env: "},
 
-		{"no content", file(`{"name":"a"}`), 400, "files[0]: must have exactly one of content and url"},
+		{"no content", file(`{"name":"a"}`), 400, "files[0]: must have exactly one of content, url and id"},
 		{"content and url", file(`{"name":"a","content":"","url":"http://x/"}`), 400, "files[0]: must have exactly one of"},
 		{"empty URL", file(`{"name":"b","content":""},{"name":"a","url":""}`), 422, "files[1].url: is empty"},
 		{"no name", file(`{"content":""}`), 400, "files[0].name: is missing"},
@@ -140,7 +140,7 @@ func TestBadRequestsOfOtherForms(t *testing.T) {
 		{"images", "POST", "/v1/execute?images=no", "text/plain", "x", 422, "images: "},
 		{"language and media type", "POST", "/v1/execute?language=r", "text/x-python", "x", 422, "language: "},
 		{"wrong method", "GET", "/v1/execute", "", "", 405, "does not take this method"},
-		{"wrong method of a file", "DELETE", "/v1/files/x", "", "", 405, "method"},
+		{"wrong method of a file", "PUT", "/v1/files/x", "", "", 405, "method"},
 		{"unknown address", "GET", "/v1/nothing", "", "", 404, "nothing at this address"},
 		{"root", "GET", "/", "", "", 404, "nothing at this address"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 )
@@ -26,9 +27,12 @@ func (s *Server) routes() []route {
 		{http.MethodGet, executionsPrefix + ":id", s.getExecution, false},
 		{http.MethodDelete, executionsPrefix + ":id", s.cancelExecution, false},
 		{http.MethodGet, "/v1/environments", s.listEnvironments, false},
+		{http.MethodPost, strings.TrimSuffix(filesPrefix, "/"), s.keepInputs, false},
 		{http.MethodGet, filesPrefix + "*", s.serveFile, true}, // signed
+		{http.MethodDelete, filesPrefix + "*", s.dropInput, false},
 		{http.MethodGet, "/healthz", s.healthz, true},
 		{http.MethodGet, "/readyz", s.readyz, true},
+		{http.MethodGet, "/metrics", s.serveMetrics, false},
 		{http.MethodGet, "/openapi.json", s.serveOpenAPI, true},
 	}
 }
@@ -39,7 +43,7 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 	e.Logger.SetOutput(io.Discard)
 	e.StdLogger = log.New(io.Discard, "", 0)
 	// Pre, so that these hold for addresses and methods that do not exist too.
-	e.Pre(s.logRequests, s.recoverPanic, s.keepPace, harden, s.browsers.guard)
+	e.Pre(s.traceRequests, s.logRequests, s.recoverPanic, s.keepPace, harden, s.browsers.guard)
 	if cors := s.browsers.cors(allowOrigins); cors != nil {
 		e.Pre(cors)
 	}
@@ -54,6 +58,15 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 		}
 	}
 	return e
+}
+
+// serveMetrics answers GET /metrics.
+func (s *Server) serveMetrics(c echo.Context) error {
+	if s.metrics == nil {
+		return notFound()
+	}
+	s.metrics.ServeHTTP(c.Response(), c.Request())
+	return nil
 }
 
 // harden sets what every response says: no answer is sniffed for another type,

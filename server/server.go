@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"notebox/access"
 	"notebox/environments"
@@ -33,6 +35,14 @@ type Config struct {
 	// Pool tells what sandboxes there are; /readyz shows it to those who may
 	// call. May be nil.
 	Pool func() runner.PoolStats
+	// Prober is a Runner without admission, by which /readyz proves itself where no
+	// good run has ended within ProbeEvery, see probe.go. nil: it asks Ready alone.
+	Prober     runner.Runner
+	ProbeEvery time.Duration // 0 is DefaultProbeEvery
+
+	Metrics  http.Handler // answers GET /metrics, to those who may call; nil: it does not exist
+	Observer Observer     // may be nil
+	Tracer   trace.Tracer // nil: nothing is traced
 
 	ListenAddr   string       // host:port that it is going to serve; for the browser rules
 	PublicURL    string       // what links start with; "": the request's own scheme and Host
@@ -44,13 +54,20 @@ type Config struct {
 	MaxBody    int64         // bytes of JSON, code and text parts; 0 is DefaultMaxBody
 	MaxUpload  int64         // bytes of a multipart body, and of what is fetched; 0 is DefaultMaxUpload
 	MaxIntake  int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
-	FetchAllow []string      // private hosts that files[].url may name; see parseFetchAllow
+	FetchAllow []string      // private hosts that files[].url may name; see egress.NewGuard
+
+	// Network is what runs reach that ask for one, and may have it; nil: none may.
+	Network runner.Network
 
 	// ServiceID is what this service is called among those that share Store: one that
 	// starts again under its id knows at once that what it ran before is cut off. No
 	// two processes may have one at the same time. "": a new one for each start.
 	ServiceID string
 	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is DefaultResultTTL
+
+	// Retention is how long what a run leaves, and what is kept for later runs, stays in
+	// Store. 0: the service removes nothing of it. DefaultRetention is the program's.
+	Retention time.Duration
 
 	TempDir string           // a folder of this service alone, for uploads under way
 	Log     *slog.Logger     // nil: nothing is logged
@@ -59,11 +76,12 @@ type Config struct {
 
 // Defaults of Config's limits.
 const (
-	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
-	DefaultMaxBody    = 25 << 20          // a long notebook with its old outputs
-	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
-	DefaultResultTTL  = 24 * time.Hour    // as long as the links in a result work
-	DefaultMaxIntake  = 32                // at worst 16 GiB of TempDir; more bodies than this compete for the same line
+	DefaultMaxTimeout = 300 * time.Second  // proxies and people give up before
+	DefaultMaxBody    = 25 << 20           // a long notebook with its old outputs
+	DefaultMaxUpload  = 512 << 20          // as much as /mnt/data holds
+	DefaultResultTTL  = 24 * time.Hour     // as long as the links in a result work
+	DefaultRetention  = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
+	DefaultMaxIntake  = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
 )
 
 // Store keeps what runs leave behind; *storage.Store is one.
@@ -76,7 +94,12 @@ type Store interface {
 	Link(ctx context.Context, key, base string) (link string, expires time.Time, err error)
 	// Verify returns nil if q holds a link's signature for key that has not expired.
 	Verify(key string, q url.Values) error
+	// Replay returns content so that Put can begin anew with it, see storage.Store.
+	Replay(content io.Reader, tempDir string) io.ReadCloser
 	Ready(ctx context.Context) error
+	// Sweep removes runs and inputs that were written before that time. Several
+	// services may do it at once.
+	Sweep(ctx context.Context, before time.Time) (removed int, err error)
 	Records
 }
 
@@ -87,6 +110,9 @@ type Server struct {
 	environments []environments.Environment
 	ready        *readiness
 	pool         func() runner.PoolStats
+	metrics      http.Handler
+	observer     Observer
+	tracer       trace.Tracer
 
 	listen    string
 	publicURL string // without a slash at its end; may be empty
@@ -99,8 +125,9 @@ type Server struct {
 	maxBody    int64
 	maxUpload  int64
 	fetcher    *fetcher
-	intake     chan struct{} // a place for each request that is taken in at one time
-	decoding   chan struct{} // a place for each large text that is decoded at one time
+	network    runner.Network // nil: none
+	intake     chan struct{}  // a place for each request that is taken in at one time
+	decoding   chan struct{}  // a place for each large text that is decoded at one time
 	pace       pace
 
 	runs       context.Context // ends when CancelRuns is called
@@ -109,9 +136,10 @@ type Server struct {
 	book       *book
 	background sync.WaitGroup
 
-	tempDir string
-	log     *slog.Logger
-	now     func() time.Time
+	retention time.Duration
+	tempDir   string
+	log       *slog.Logger
+	now       func() time.Time
 }
 
 // maxDecoding is how many large texts (above spoolMemory) are decoded at one
@@ -140,9 +168,14 @@ func New(cfg Config) (*Server, error) {
 		intake:       make(chan struct{}, orDefault(cfg.MaxIntake, DefaultMaxIntake)),
 		decoding:     make(chan struct{}, maxDecoding),
 		pace:         pace{body: bodyGrace, write: writeGrace},
+		network:      cfg.Network,
+		retention:    cfg.Retention,
 		tempDir:      cfg.TempDir,
 		log:          cfg.Log,
 		now:          cfg.Now,
+		metrics:      cfg.Metrics,
+		observer:     cfg.Observer,
+		tracer:       cfg.Tracer,
 	}
 	s.runs, s.cancelRuns = context.WithCancel(context.Background())
 	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
@@ -155,6 +188,12 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.observer == nil {
+		s.observer = unobserved{}
+	}
+	if s.tracer == nil {
+		s.tracer = noop.NewTracerProvider().Tracer("")
 	}
 	s.book = &book{
 		store: s.store, service: orDefault(cfg.ServiceID, rand.Text()), instance: rand.Text(),
@@ -172,10 +211,16 @@ func New(cfg Config) (*Server, error) {
 	}
 	seen := &witness{next: cfg.Runner, now: s.now}
 	s.runner = seen
-	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, log: s.log, now: s.now}
 	s.pool = cfg.Pool
+	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, log: s.log, now: s.now}
+	if cfg.Prober != nil {
+		if s.ready.prober, err = s.newProber(cfg.Prober, orDefault(cfg.ProbeEvery, DefaultProbeEvery)); err != nil {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	s.background.Go(s.sweepRecords)
+	s.background.Go(s.sweepRuns)
 	return s, nil
 }
 

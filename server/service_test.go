@@ -221,7 +221,7 @@ type replyJSON struct {
 	Outputs   []map[string]any
 	Images    []map[string]any
 	Files     []map[string]any
-	Skipped   []runner.Skipped
+	Skipped   []skippedEntry
 	Error     map[string]any
 	Hint      string
 	Notebook  struct{ URL string }

@@ -2,13 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path"
 	"time"
 
 	"notebox/notebook"
 	"notebox/runner"
-	"notebox/storage"
 )
 
 // listener hears of a run while it goes on, in order and when each image is
@@ -41,7 +41,7 @@ type sink struct {
 // newSink returns the sink of a run. Its end must be called.
 func (s *Server) newSink(ctx context.Context, p *plan, to listener) *sink {
 	k := &sink{
-		keeper:  &keeper{store: s.store, log: s.log, started: p.started, run: p.spec.ID, base: p.base},
+		keeper:  &keeper{store: s.store, log: s.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: s.tempDir},
 		partial: newPartial(p.spec),
 		decoder: notebook.NewDecoder(decodeLimits(p.spec)),
 	}
@@ -67,15 +67,18 @@ func (s *sink) urls() map[string]string {
 	return s.teller.urls
 }
 
-// fileEntry is a file that a run created or changed, as the reply names it.
+// fileEntry is a file that a run created or changed, as the reply names it. One that
+// could not be stored has an error, its path, name and size.
 type fileEntry struct {
-	Path      string    `json:"path"`
-	Name      string    `json:"name"`
-	MediaType string    `json:"media_type"`
-	Bytes     int64     `json:"bytes"`
-	SHA256    string    `json:"sha256"`
-	URL       string    `json:"url"`
-	ExpiresAt time.Time `json:"expires_at"`
+	Path      string     `json:"path"`
+	Name      string     `json:"name"`
+	MediaType string     `json:"media_type"`
+	Bytes     int64      `json:"bytes"`
+	SHA256    string     `json:"sha256"`
+	URL       string     `json:"url"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	Error     string     `json:"error,omitempty"`
+	Retry     bool       `json:"retry,omitempty"`
 }
 
 // Output implements runner.Sink.
@@ -89,22 +92,22 @@ func (s *sink) Output(e runner.Event) {
 // File implements runner.Sink: the file goes to the store while it arrives. Its
 // error becomes the reason in the outcome's skipped files.
 func (s *sink) File(ctx context.Context, name string, content io.Reader) error {
-	object, err := s.keeper.put(ctx, storage.KindFile, name, path.Base(name), content)
-	if err != nil {
+	entry := fileEntry{Path: dataDir + name, Name: path.Base(name)}
+	object, size, err := s.keeper.file(ctx, name, entry.Name, content)
+	entry.Bytes = size
+	var lost *unstored
+	switch {
+	case err == nil:
+		entry.MediaType, entry.SHA256, entry.URL = object.MediaType, object.SHA256, object.url
+		entry.ExpiresAt = ptr(object.expires.UTC().Truncate(time.Second))
+	case errors.As(err, &lost):
+		entry.Error, entry.Retry = lost.text, lost.retry
+	default:
 		return err
-	}
-	entry := fileEntry{
-		Path:      dataDir + name,
-		Name:      path.Base(name),
-		MediaType: object.MediaType,
-		Bytes:     object.Bytes,
-		SHA256:    object.SHA256,
-		URL:       object.url,
-		ExpiresAt: object.expires.UTC().Truncate(time.Second),
 	}
 	s.files = append(s.files, entry)
 	if s.teller != nil {
 		s.teller.file(entry)
 	}
-	return nil
+	return err
 }

@@ -38,9 +38,11 @@ func (c *countingStore) Put(ctx context.Context, key string, content io.Reader, 
 			return storage.Object{}, errors.New("no")
 		}
 	}
-	c.mu.Lock()
-	c.puts = append(c.puts, name)
-	c.mu.Unlock()
+	if name != "result.json" { // which comes after the reply
+		c.mu.Lock()
+		c.puts = append(c.puts, name)
+		c.mu.Unlock()
+	}
 	return c.Store.Put(ctx, key, content, name)
 }
 

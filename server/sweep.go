@@ -29,7 +29,12 @@ const (
 // sweepRecords removes expired records until the service ends. Any number of services
 // may do it at once: each removal is by itself, and one that finds nothing is well.
 func (s *Server) sweepRecords() {
-	timer := time.NewTimer(sweepFirst)
+	s.repeat(sweepFirst, sweepEvery, "expired records", s.sweepOnce)
+}
+
+// repeat sweeps until the service ends.
+func (s *Server) repeat(first, every time.Duration, what string, sweep func(context.Context) error) {
+	timer := time.NewTimer(first)
 	defer timer.Stop()
 	for {
 		select {
@@ -38,11 +43,11 @@ func (s *Server) sweepRecords() {
 		case <-timer.C:
 		}
 		ctx, cancel := context.WithTimeout(s.runs, sweepTime)
-		if err := s.sweepOnce(ctx); err != nil && s.runs.Err() == nil {
-			s.log.Warn("expired records are left for the next sweep", "error", err)
+		if err := sweep(ctx); err != nil && s.runs.Err() == nil {
+			s.log.Warn(what+" are left for the next sweep", "error", err)
 		}
 		cancel()
-		timer.Reset(sweepEvery)
+		timer.Reset(every)
 	}
 }
 

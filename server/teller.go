@@ -110,7 +110,7 @@ func (t *teller) output(out notebook.Output, update bool) {
 			if t.slow.Load() || t.ctx.Err() != nil {
 				return // the end of the run stores it
 			}
-			links[i] = t.keeper.keep(context.WithoutCancel(t.ctx), storeLiveTime, storage.KindImage, b.Name, b.Bytes)
+			links[i], _ = t.keeper.keep(context.WithoutCancel(t.ctx), storeLiveTime, storage.KindImage, b.Name, b.Bytes)
 			t.slow.CompareAndSwap(false, links[i] == "")
 		})
 	}

@@ -18,14 +18,17 @@
 //  1. [RunKey] makes the key: runs/<date>/<run id>/files/<escaped name>.
 //  2. [Store.Put] takes the media type from the name and the first 512 bytes,
 //     streams the content into the store and hashes it on the way. In a folder
-//     it is a temporary file beside its place, fsynced and then renamed.
+//     it is a temporary file beside its place, fsynced and then renamed. After a
+//     short outage it begins anew, where the content can be read again; see
+//     [Store.Replay] and [Temporary].
 //  3. [Store.Link] signs version, key and expiry with HMAC-SHA256. The secret is
 //     in a file of mode 0600, so that links outlive a restart.
 //  4. [Store.Verify] checks a link's query in constant time, the signature first
 //     and then the clock.
 //  5. [Store.Get] opens a [Reader], which reads ranges where [http.ServeContent]
 //     seeks. [Object.Disposition] says whether a browser may show the object.
-//  6. [Open] looks in the background for temporary files whose writer has died
+//  6. [Store.Sweep] removes runs and kept inputs of old days, by date folder.
+//  7. [Open] looks in the background for temporary files whose writer has died
 //     and removes them. A living writer holds a lock (flock) on its own.
 //
 // Beside objects there are records: small, unreachable by any link, and for programs

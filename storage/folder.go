@@ -87,7 +87,7 @@ func (t *temporary) release() {
 // outside the folders that this package makes: people point a store at folders that
 // hold other things too. What it cannot read or remove, the next sweep meets again.
 func (f *folder) sweep(ctx context.Context) {
-	for _, ours := range []string{runsPrefix, recordsPrefix} {
+	for _, ours := range []string{runsPrefix, inputsPrefix, recordsPrefix} {
 		_ = filepath.WalkDir(filepath.Join(f.path, ours), func(path string, entry fs.DirEntry, err error) error {
 			if ctx.Err() != nil {
 				return fs.SkipAll

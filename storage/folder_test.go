@@ -112,7 +112,7 @@ func TestOpenRemovesWhatAKilledProcessLeft(t *testing.T) {
 	child.Env = append(os.Environ(), childFolder+"="+path)
 	require.NoError(t, child.Start())
 	temporaries := func() int { return len(files(t, path)) }
-	require.Eventually(t, func() bool { return temporaries() == 1 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return temporaries() == 1 }, time.Minute, 10*time.Millisecond)
 	require.Regexp(t, folderTemporary, files(t, path)[0])
 
 	openTestFolder(t, path)
@@ -244,7 +244,7 @@ func TestReadyAnswersForADiskThatHangs(t *testing.T) {
 	close(end)
 	<-first.done
 	require.Equal(t, 1, started)
-	require.Eventually(t, func() bool { return p.join(try) != first }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.join(try) != first }, time.Minute, time.Millisecond)
 }
 
 // files lists all files below path but folders.

@@ -23,6 +23,9 @@ const (
 	// runsPrefix is the first component of every run's keys.
 	runsPrefix = "runs"
 
+	// inputsPrefix is the first component of the keys of what is kept for later runs.
+	inputsPrefix = "inputs"
+
 	// maxKeyBytes is S3's limit, and within those of Azure (1,024 characters), Google
 	// Cloud Storage (1,024 bytes) and Linux (4,096 bytes).
 	maxKeyBytes = 1024
@@ -52,6 +55,30 @@ func RunKey(started time.Time, runID string, kind Kind, name string) string {
 	default:
 		return key + "/" + escapeName(name)
 	}
+}
+
+// Part is what an object is to a kept input. Its text stands in the key.
+type Part string
+
+// The objects of a kept input: what is known of it, and its bytes.
+const (
+	PartAbout   Part = "about.json"
+	PartContent Part = "content"
+)
+
+// InputKey is the key of one object of a file that is kept for later runs:
+// inputs/<date>/<owner>/<id>/<part>. The date is that of made in UTC, for the same reason
+// as in RunKey, and any owner and id are taken.
+func InputKey(made time.Time, owner, id string, part Part) string {
+	key := inputsPrefix + "/" + made.UTC().Format(time.DateOnly)
+	for _, component := range []string{owner, id} {
+		escaped := strings.Join(escapeComponent(component), "")
+		if len(escaped) > maxComponentBytes {
+			escaped = digest(component)
+		}
+		key += "/" + escaped
+	}
+	return key + "/" + string(part)
 }
 
 // nameOf is the name that RunKey made key of, or the last part of any other key.

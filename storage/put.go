@@ -18,14 +18,22 @@ const copyBufferBytes = 32 << 10
 // the store fails, or ctx ends, the error says so, and under the key is what was there
 // before.
 //
+// Where the error is Temporary and content is an io.Seeker, Put begins anew for up to ten
+// seconds; see Replay for contents that come once.
+//
 // content is read in the calling goroutine: ctx is checked between two reads and cannot
 // interrupt one.
 func (s *Store) Put(ctx context.Context, key string, content io.Reader, name string) (Object, error) {
-	object, err := s.put(ctx, key, content, name)
-	if err != nil {
-		return Object{}, fmt.Errorf("storage: put %q: %w", key, err)
+	from := newSource(content)
+	for tries := (retries{}); ; {
+		object, err := s.put(ctx, key, from, name)
+		if err == nil {
+			return object, nil
+		}
+		if !Temporary(err) || !from.rewind() || !tries.wait(ctx) {
+			return Object{}, fmt.Errorf("storage: put %q: %w", key, err)
+		}
 	}
-	return object, nil
 }
 
 func (s *Store) put(ctx context.Context, key string, content io.Reader, name string) (Object, error) {

@@ -51,6 +51,7 @@ type Options struct {
 type Store struct {
 	bucket  *blob.Bucket
 	folder  *folder // nil where the store is not a folder
+	remote  bool    // the store is behind a network, which may fail for a while
 	secrets secrets
 	ttl     time.Duration
 	now     func() time.Time
@@ -76,6 +77,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.bucket, s.folder, err = openBucket(ctx, o.URL); err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
+	s.remote = s.folder == nil && o.URL != "mem://"
 	life, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.probes.life = life

@@ -47,6 +47,7 @@ var suite = []struct {
 	{"records are apart from runs, and out of reach of links", recordKeys},
 	{"records are listed", listing},
 	{"of many that create a record one does", onePutNewWins},
+	{"what is old is swept, and nothing else", sweepRuns},
 	{"is ready, and leaves nothing of the probe", ready},
 }
 

@@ -25,6 +25,7 @@ type settings struct {
 	urlTTL            time.Duration
 	linkKeys          string
 	resultTTL         time.Duration
+	retention         time.Duration
 	stateDir          string
 	serviceID         string
 	apiKeysFile       string
@@ -43,6 +44,8 @@ type settings struct {
 	admission         runner.AdmissionLimits
 	drain             time.Duration
 	now               func() time.Time // of the keys' limits; nil: time.Now
+	observe           observeSettings
+	network           networkSettings
 }
 
 // runsPerCore is how many runs share a core by default: they wait for input,
@@ -60,6 +63,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.StringVar(&s.storageURL, "storage", "file://"+filepath.ToSlash(filepath.Join(data, "files")), "where files and images are kept: file:///folder or mem://")
 	f.DurationVar(&s.urlTTL, "url-ttl", storage.DefaultTTL, "how long a link to a file works")
 	f.DurationVar(&s.resultTTL, "result-ttl", server.DefaultResultTTL, "how long the reply of an asynchronous or idempotent run is kept")
+	f.DurationVar(&s.retention, "retention", server.DefaultRetention, "how long runs' files and kept inputs stay in the store, at least --url-ttl; 0: the service removes none of them")
 	f.StringVar(&s.linkKeys, "link-keys", "", "file with the secret that signs links, made where it is missing; services on one store share it (default: in the state folder)")
 	f.StringVar(&s.stateDir, "state-dir", filepath.Join(xdg.StateHome, "notebox"), "folder of this service alone: its id, the secret of its links, uploads under way")
 	f.StringVar(&s.serviceID, "service-id", "", "whose sandboxes these are on the Docker daemon (default: made once, kept in the state folder)")
@@ -67,6 +71,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.BoolVar(&s.noAuth, "no-auth", false, "allow an address other than loopback without API keys")
 	f.Var(&s.allowOrigins, "allow-origin", "origins of web pages that may call, with commas between")
 	f.Var(&s.fetchAllow, "fetch-allow", "private hosts that files[].url may name, with commas between")
+	s.network.register(f)
 	f.StringVar(&s.runtime, "sandbox-runtime", "", "OCI runtime of the sandboxes, as the Docker daemon names it: runsc, kata, crun (default: the daemon's own)")
 	f.StringVar(&s.image, "image", "", "sandbox image (default: the one that belongs to this program, see notebox image)")
 
@@ -89,6 +94,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
 	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place; with several API keys, one waits in at most as many as are left free")
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
+	s.observe.register(f)
 	f.DurationVar(&s.drain, "drain", 20*time.Second, "how long runs may go on after a signal to end")
 }
 
@@ -110,13 +116,14 @@ func (s *settings) check() error {
 		{"--max-wait", s.admission.MaxWait > 0},
 		{"--url-ttl", s.urlTTL > 0},
 		{"--result-ttl", s.resultTTL > 0},
+		{"--retention (0, or at least --url-ttl)", s.retention == 0 || s.retention >= s.urlTTL},
 		{"--drain", s.drain >= 0},
 	} {
 		if !p.ok {
 			return fmt.Errorf("%s is out of range", p.flag)
 		}
 	}
-	return nil
+	return s.observe.check()
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

@@ -153,7 +153,7 @@ type reply struct {
 	Outputs   []output `json:"outputs"`
 	Images    []image  `json:"images"`
 	Files     []file   `json:"files"`
-	Skipped   []struct{ Path, Reason string }
+	Skipped   []skipped
 	Error     *exception `json:"error"`
 	Hint      string     `json:"hint"`
 	Notebook  struct{ URL string }
@@ -176,6 +176,11 @@ type output struct {
 	Data      map[string]json.RawMessage `json:"data"`
 }
 
+type skipped struct {
+	Path, Reason string
+	Retry        bool
+}
+
 type image struct {
 	Name          string
 	MediaType     string `json:"media_type"`
@@ -183,6 +188,8 @@ type image struct {
 	Width, Height int
 	URL           string
 	Data          []byte // base64 in JSON
+	Error         string
+	Retry         bool
 }
 
 type file struct {
@@ -192,6 +199,8 @@ type file struct {
 	SHA256     string
 	URL        string
 	ExpiresAt  time.Time `json:"expires_at"`
+	Error      string
+	Retry      bool
 }
 
 type exception struct {

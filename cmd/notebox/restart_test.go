@@ -159,7 +159,7 @@ func TestRestartAfterSigkill(t *testing.T) {
 		}
 		return true
 	}
-	require.Eventually(t, gone, time.Until(restarted.Add(5*time.Second)), 50*time.Millisecond, "what the dead process left")
+	require.Eventually(t, gone, time.Until(restarted.Add(20*time.Second)), 50*time.Millisecond, "what the dead process left")
 
 	// A key that had ended stands for its reply, byte for byte.
 	again := mustAsk(t, http.MethodPost, execute(), quick, "Idempotency-Key: ended")

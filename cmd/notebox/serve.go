@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"notebox/access"
 	"notebox/environments"
+	"notebox/metrics"
 	"notebox/runner"
 	"notebox/runner/docker"
 	"notebox/server"
@@ -49,7 +51,9 @@ func serveCommand() *ffcli.Command {
 			if len(args) > 0 {
 				return fmt.Errorf("unexpected argument %q", args[0])
 			}
-			p, err := newProgram(ctx, s, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+			log := s.observe.logger(os.Stderr)
+			logExports(log)
+			p, err := newProgram(ctx, s, log)
 			if err != nil {
 				return err
 			}
@@ -67,6 +71,8 @@ type program struct {
 	store    *storage.Store
 	engine   *docker.Engine
 	pool     *runner.Pool
+	metrics  *metrics.Metrics
+	reaped   int // sandboxes of an earlier process
 	listener net.Listener
 	api      *server.Server
 	http     *http.Server
@@ -110,7 +116,7 @@ func newProgram(ctx context.Context, s settings, log *slog.Logger) (p *program, 
 	if err := p.openPool(ctx, all); err != nil {
 		return p, err
 	}
-	return p, p.newServer(all)
+	return p, p.newServer(ctx, all)
 }
 
 func (p *program) openState() (err error) {
@@ -177,7 +183,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if err != nil {
 		return nil, err
 	}
-	if reaped > 0 {
+	if p.reaped = reaped; reaped > 0 {
 		p.log.Info("removed sandboxes that an earlier process left behind", "count", reaped)
 	}
 	return all, nil
@@ -225,13 +231,20 @@ func runnerEnvironment(e environments.Environment) runner.Environment {
 	return runner.Environment{Name: e.Name, Image: e.Image, WarmUp: e.WarmUp}
 }
 
-func (p *program) newServer(all []environments.Environment) error {
+func (p *program) newServer(ctx context.Context, all []environments.Environment) error {
 	first := runnerEnvironment(all[0])
-	admission := runner.NewAdmission(runner.NewSingleUse(p.pool), p.settings.admission)
-	p.shareBetweenKeys(admission)
-	var err error
-	p.api, err = server.New(server.Config{
-		Runner:       admission,
+	tracer, err := p.openTracing(ctx)
+	if err != nil {
+		return err
+	}
+	network, err := p.settings.network.open(p.log, p.ownAddresses()...)
+	if err != nil {
+		return err
+	}
+	admitted := runner.NewAdmission(runner.NewSingleUse(p.pool), p.settings.admission)
+	p.shareBetweenKeys(admitted)
+	cfg := server.Config{
+		Runner:       admitted,
 		Store:        p.store,
 		Environments: all,
 		Pool:         p.pool.Stats,
@@ -245,17 +258,29 @@ func (p *program) newServer(all []environments.Environment) error {
 		MaxBody:      p.settings.maxBody,
 		MaxUpload:    p.settings.maxUpload,
 		FetchAllow:   p.settings.fetchAllow,
+		Network:      network,
 		ServiceID:    p.settings.serviceID,
 		ResultTTL:    p.settings.resultTTL,
+		Retention:    p.settings.retention,
 		TempDir:      p.state.path("uploads"),
 		Log:          p.log,
-	})
-	if err != nil {
+	}
+	p.observe(&cfg, admitted, all, tracer)
+	if p.api, err = server.New(cfg); err != nil {
 		return err
 	}
 	p.onClose(p.api.Close)
 	p.http = p.api.HTTPServer()
 	return nil
+}
+
+// ownAddresses are those at which the service is reached.
+func (p *program) ownAddresses() []string {
+	own := []string{p.listener.Addr().String()}
+	if u, err := url.Parse(p.settings.publicURL); err == nil && u.Host != "" {
+		own = append(own, u.Host)
+	}
+	return own
 }
 
 // run serves until ctx ends, then lets runs end, cancels those that take longer

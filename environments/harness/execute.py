@@ -174,6 +174,16 @@ def practise(kernel: Kernel) -> list[str]:
     Its code paths are then in memory, on both sides of a fork that shared all of it.
     Returns the top-level names of what the kernel has imported beforehand.
     """
+    return run_silently(kernel, "print()").early
+
+
+def tell_kernel(kernel: Kernel, env: dict[str, str]) -> None:
+    """Set variables in a kernel that is up, without a trace but these."""
+    run_silently(kernel, f"__import__('os').environ.update({env!r})")
+
+
+def run_silently(kernel: Kernel, code: str) -> Executor:
+    """Run a cell of the harness's own; raise RuntimeError where that does not work."""
 
     class Untimed(Watchdog):
         def __init__(self) -> None:
@@ -183,13 +193,13 @@ def practise(kernel: Kernel) -> list[str]:
         def write(self, kind: bytes, payload: bytes = b"") -> None:
             pass
 
-    nb = new_notebook(cells=[new_code_cell("print()")])
+    nb = new_notebook(cells=[new_code_cell(code)])
     with kernel.silenced():
         executor = Executor(kernel, Unwritten(-1), True, OUTPUT_OVERHEAD * 10)
         executor.execute_notebook(nb, Untimed())
     if executor.broken or executor.errors or kernel.has_ended():
         raise RuntimeError("the kernel does not run a cell")
-    return executor.early
+    return executor
 
 
 _STREAM_NAME = len("stdout")  # free: the text alone is what people count

@@ -6,10 +6,12 @@ bytes of payload. The Go side (runner/internal/frame) says what each kind means.
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import select
 import struct
+import threading
 from typing import Any
 
 VERSION = 1
@@ -25,6 +27,7 @@ PING, CANCEL = b"P", b"C"
 # From the sandbox.
 READY, EVENT, OUTCOME, NOTEBOOK_OUT = b"R", b"E", b"O", b"n"
 FILE, FILE_DATA, FILE_END, SKIPPED, DONE, FAILED = b"F", b"D", b"Z", b"K", b"X", b"L"
+CHANNEL = b"Y"  # both ways: see network.py
 
 
 class StreamClosed(Exception):
@@ -65,17 +68,48 @@ class Reader:
         return b"".join(parts)
 
 
+class Turn:
+    """A lock that goes to who has waited longest.
+
+    An ordinary one could be taken again and again by a thread that has much to send.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken = False
+        self._waiting: collections.deque[threading.Lock] = collections.deque()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._taken:
+                self._taken = True
+                return
+            mine = threading.Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        mine.acquire()  # until it is handed over
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._taken = False
+
+
 class Writer:
-    """Writes frames to a descriptor. Not for several threads at once."""
+    """Writes frames to a descriptor, of several threads in the order in which they come."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
+        self._turn = Turn()
 
     def write(self, kind: bytes, payload: bytes = b"") -> None:
         """Write one frame, waiting until the service took it."""
         view = memoryview(HEADER.pack(VERSION, kind[0], len(payload)) + payload)
-        while view:
-            view = view[os.write(self.fd, view) :]
+        with self._turn:
+            while view:
+                view = view[os.write(self.fd, view) :]
 
     def write_json(self, kind: bytes, value: Any) -> None:
         """Write one frame of ASCII JSON, so that lone surrogates get through."""

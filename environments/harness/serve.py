@@ -28,8 +28,9 @@ import files
 import frames
 import warm
 from display import Display
-from execute import Executor, practise
+from execute import Executor, practise, tell_kernel
 from kernel import Kernel
+from network import Network
 from privileges import KILL_SECONDS, kill_user, run_as_user
 from watchdog import Watchdog
 
@@ -54,6 +55,7 @@ class Job:
     max_output: int
     max_files: int
     max_file_bytes: int
+    network: dict[str, str] | None = None  # {"ca": PEM}
 
 
 def main() -> None:
@@ -82,20 +84,31 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     writer.write_json(frames.READY, {"version": frames.VERSION})
     job = Job(**json.loads(await_frame(reader, frames.JOB, kernel)))
     nb = nbformat.reads(await_notebook(reader, job.notebook_bytes), as_version=4)
+    network = Network(writer, **job.network) if job.network is not None else None
+    proxy = network.environment() if network else {}
     if job.env or shadow(job.inputs, early) or kernel.has_ended():
         # Some variables are read when an interpreter starts, or a library is loaded; and
         # a file named like a library is to be imported instead of it.
         kernel.close()
         try:
-            kernel = Kernel(NAME, warm.environment(job.env))
+            kernel = Kernel(NAME, warm.environment(proxy | job.env))
         except RuntimeError as e:
             raise BadEnvironmentError(str(e)) from e
+    elif proxy:
+        # Programs and libraries look at these when they connect, not when they start.
+        tell_kernel(kernel, proxy)
     place(reader, job)
     untouched = files.marks(job.inputs)
 
     executor = Executor(kernel, writer, job.stop_on_error, job.max_output)
-    watchdog = Watchdog(reader, kernel, display, job.timeout_seconds, executor.abort)
+    watchdog = Watchdog(
+        reader, kernel, display, job.timeout_seconds, executor.abort, network=network
+    )
+    if network:
+        network.start()
     outcome = run_cells(nb, executor, watchdog)
+    if network:
+        network.stop()
     finish(writer, nb, Run(kernel, executor, watchdog), outcome)
     writer.write_json(frames.DONE, {"collected": collect(writer, untouched, job)})
     wait_for_the_end(reader)

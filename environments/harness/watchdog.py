@@ -12,6 +12,7 @@ from collections.abc import Callable
 import frames
 from display import Display
 from kernel import Kernel
+from network import Network
 from privileges import KILL_SECONDS, kill_user
 
 GRACE_SECONDS = 1.0  # from the interrupt of a run whose time is over to its end
@@ -31,12 +32,14 @@ class Watchdog(threading.Thread):
         display: Display,
         seconds: float,
         ended: Callable[[], None],
+        *,
+        network: Network | None = None,
     ) -> None:
         super().__init__(daemon=True)
         self.reason = ""
         self.kernel_ended = False
         self._reader, self._kernel, self._display = reader, kernel, display
-        self._ended = ended
+        self._ended, self._network = ended, network
         self._deadline: float | None = time.monotonic() + seconds
         self._kill_at: float | None = None
         self._lock = threading.Lock()
@@ -103,11 +106,13 @@ class Watchdog(threading.Thread):
 
     def _hear(self) -> None:
         try:
-            kind, _ = self._reader.read()
+            kind, payload = self._reader.read()
         except (frames.StreamClosed, frames.ProtocolError, OSError):
             self._alone()
         if kind == frames.CANCEL:
             self.stop("cancelled")
+        elif kind == frames.CHANNEL and self._network:
+            self._network.receive(payload)
 
     def _alone(self) -> None:
         """Nobody waits for this run any more: the sandbox ends with it."""

@@ -13,7 +13,8 @@
 //	← done
 //
 // A hurry may go out between warm and ready. Pings go out all the while; a cancel may go out between go and outcome. A
-// failed may come in instead of any of the harness's frames.
+// failed may come in instead of any of the harness's frames. Where the job grants
+// a network, channel frames go both ways between go and outcome; see package channel.
 package frame
 
 import (
@@ -41,6 +42,10 @@ const (
 	KindPing       Kind = 'P' // the service is alive
 	KindCancel     Kind = 'C' // end the run now
 )
+
+// KindChannel goes both ways: a connection to the sandbox's proxy, see package
+// channel for its payload.
+const KindChannel Kind = 'Y'
 
 // From the sandbox.
 const (
@@ -79,6 +84,12 @@ type Job struct {
 	MaxOutput      int64             `json:"max_output"`
 	MaxFiles       int               `json:"max_files"`
 	MaxFileBytes   int64             `json:"max_file_bytes"`
+	Network        *Network          `json:"network,omitempty"` // nil: none
+}
+
+// Network has the harness offer a proxy. The JSON name is the harness's.
+type Network struct {
+	CA string `json:"ca"` // certificates in PEM to trust beside the image's own; may be empty
 }
 
 type (

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
+
+	"notebox/environments"
+	"notebox/metrics"
+	"notebox/runner"
+	"notebox/server"
+	"notebox/tracing"
+)
+
+// minProbeEvery keeps a slip of the unit from burning a core: a probe costs about
+// half a second of CPU time, most of it for the sandbox that follows.
+const minProbeEvery = time.Second
+
+// observeSettings are the flags about watching the service.
+type observeSettings struct {
+	logFormat  string
+	logLevel   slog.Level
+	probeEvery time.Duration
+}
+
+func (s *observeSettings) register(f *flag.FlagSet) {
+	f.StringVar(&s.logFormat, "log-format", "text", "of the log on standard error: text or json, one object a line")
+	f.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
+	f.DurationVar(&s.probeEvery, "probe-every", server.DefaultProbeEvery, "how often /readyz may run 1+1 where no good run ended meanwhile; 0 has it ask the Docker daemon alone")
+}
+
+func (s *observeSettings) check() error {
+	if s.logFormat != "text" && s.logFormat != "json" {
+		return fmt.Errorf("--log-format is %q: it must be text or json", s.logFormat)
+	}
+	if s.probeEvery != 0 && s.probeEvery < minProbeEvery {
+		return fmt.Errorf("--probe-every must be 0, or at least %s", minProbeEvery)
+	}
+	return nil
+}
+
+// logger writes to w as the settings say, with the ids of traces.
+func (s *observeSettings) logger(w io.Writer) *slog.Logger {
+	o := &slog.HandlerOptions{Level: s.logLevel}
+	if strings.EqualFold(s.logFormat, "json") {
+		return slog.New(tracing.LogHandler(slog.NewJSONHandler(w, o)))
+	}
+	return slog.New(tracing.LogHandler(slog.NewTextHandler(w, o)))
+}
+
+// logExports has what goes wrong with sending traces logged like all else. The
+// exporter reports it to one place in a process.
+func logExports(log *slog.Logger) {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces are not sent", "error", err) }))
+}
+
+// openTracing returns nil where no collector is named.
+func (p *program) openTracing(ctx context.Context) (trace.Tracer, error) {
+	tracer, end, err := tracing.Open(ctx)
+	if err != nil || tracer == nil {
+		return nil, err
+	}
+	p.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if err := end(ctx); err != nil { // a collector that is gone is no failure of ours
+			p.log.Warn("the last traces are not sent", "error", err)
+		}
+		return nil
+	})
+	return tracer, nil
+}
+
+// observe puts metrics, and traces where there is a tracer, around the runner and
+// the store of a server.
+func (p *program) observe(cfg *server.Config, admission *runner.Admission, all []environments.Environment, tracer trace.Tracer) {
+	var names []string
+	for _, e := range all {
+		names = append(names, e.Name)
+	}
+	p.metrics = metrics.New(metrics.Sources{
+		Pool:         p.pool.Stats,
+		Runs:         func() (int, int) { return admission.Running(), admission.Waiting() },
+		Environments: names,
+	})
+	p.metrics.Reaped(p.reaped)
+	cfg.Runner, cfg.Store = p.metrics.Runner(cfg.Runner), p.metrics.Store(cfg.Store)
+	cfg.Metrics, cfg.Observer = p.metrics.Handler(), p.metrics
+	if tracer != nil {
+		cfg.Tracer = tracer
+		cfg.Runner, cfg.Store = tracing.Runner(cfg.Runner, tracer), tracing.Store(cfg.Store, tracer)
+	}
+	if every := p.settings.observe.probeEvery; every > 0 {
+		cfg.Prober, cfg.ProbeEvery = runner.NewSingleUse(p.pool), every
+	}
+}

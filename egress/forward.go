@@ -1,0 +1,111 @@
+package egress
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+)
+
+// forwarded are headers that ReverseProxy takes out, as a server's proxy must. In
+// the request of a program they are the program's own.
+var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+
+// transport is one for requests to http:// URLs. It keeps connections for the run
+// alone, and knows no proxy of the host's: that would resolve names by itself.
+func (s *session) transport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  nil,
+		DialContext:            s.dial,
+		DisableCompression:     true, // bodies pass as they are
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdle,
+		IdleConnTimeout:        idleTime,
+		MaxResponseHeaderBytes: maxHeader,
+	}
+}
+
+// reverseProxy passes requests on as they are, without the headers that concern
+// one hop.
+func (s *session) reverseProxy(transport http.RoundTripper) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			for _, name := range forwarded {
+				if values, ok := r.In.Header[name]; ok {
+					r.Out.Header[name] = slices.Clone(values)
+				}
+			}
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			s.refuse(w, r.URL.Host, err)
+		},
+	}
+}
+
+// tunnel answers CONNECT: bytes go both ways until both sides have ended.
+func (s *session) tunnel(w http.ResponseWriter, r *http.Request) error {
+	if err := s.proxy.allow(r.URL.Host); err != nil {
+		return err
+	}
+	outside, err := s.dial(r.Context(), "tcp", r.URL.Host)
+	if err != nil {
+		return err
+	}
+	defer outside.Close()
+	inside, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	defer context.AfterFunc(s.ctx, func() { inside.Close() })()
+	if _, err := io.WriteString(inside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return nil
+	}
+	// What came with the request is in the buffer, which is not used beyond that.
+	early := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered()))
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		if _, err := io.Copy(outside, io.MultiReader(early, inside)); err != nil {
+			outside.Close() // and so the other direction
+			return
+		}
+		closeWrite(outside)
+	}()
+	if _, err := io.Copy(inside, outside); err != nil {
+		reset(inside)
+		outside.Close()
+	} else {
+		closeWrite(inside)
+	}
+	<-sent
+	return nil
+}
+
+// closeWrite ends one direction.
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = c.Close()
+}
+
+// reset ends a connection so that its program does not take it for a good end.
+func reset(c net.Conn) {
+	switch c := c.(type) {
+	case interface{ Reset() error }:
+		_ = c.Reset()
+	case *net.TCPConn:
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	default:
+		_ = c.Close()
+	}
+}

@@ -1,0 +1,125 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// DefaultMaxBytes of one run: more than its /mnt/data and /tmp hold together.
+const DefaultMaxBytes = 1 << 30
+
+// Options are what a Proxy is made of.
+type Options struct {
+	Hosts      Hosts    // that requests may name
+	Exceptions []string // hosts at addresses that are not public; see NewGuard
+	// Own is where the service itself is reached, "host" or "host:port": a name is
+	// refused, and the port of an address on all addresses of this machine.
+	Own      []string
+	CA       []byte   // PEM that programs are to trust; see runner.Network
+	MaxBytes int64    // of one run, both directions together; 0 is DefaultMaxBytes
+	Resolver Resolver // nil: net.DefaultResolver
+	Log      *slog.Logger
+}
+
+// Proxy is an HTTP proxy with a policy. It implements runner.Network.
+type Proxy struct {
+	hosts    Hosts
+	dialer   Dialer
+	ownNames []string
+	ownPorts []uint16
+	ca       []byte
+	maxBytes int64
+	log      *slog.Logger
+}
+
+// New returns a Proxy. It holds nothing that would have to be closed.
+func New(o Options) (*Proxy, error) {
+	guard, err := NewGuard(o.Exceptions)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{hosts: o.Hosts, ca: o.CA, maxBytes: o.MaxBytes, log: o.Log}
+	p.dialer = Dialer{Guard: guard, Resolver: o.Resolver, Refuse: p.isService}
+	if p.maxBytes == 0 {
+		p.maxBytes = DefaultMaxBytes
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	for _, own := range o.Own {
+		host, port, err := splitHost(own)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := netip.ParseAddr(host); err != nil {
+			p.ownNames = append(p.ownNames, host)
+		} else if port != 0 {
+			p.ownPorts = append(p.ownPorts, port)
+		}
+	}
+	return p, nil
+}
+
+// CA returns certificates in PEM that programs are to trust; may be nil.
+func (p *Proxy) CA() []byte { return p.ca }
+
+// isService reports whether an address is where the service itself listens.
+func (p *Proxy) isService(a netip.AddrPort) bool {
+	return slices.Contains(p.ownPorts, a.Port()) && p.dialer.Guard.IsOwn(a.Addr())
+}
+
+// refusal is why a request is not answered by its destination, as its program is told.
+type refusal struct {
+	status int
+	text   string
+	cause  error
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.cause }
+
+// allow checks the destination of a request, "host:port".
+func (p *Proxy) allow(address string) error {
+	host, service, err := net.SplitHostPort(address)
+	port, perr := strconv.ParseUint(service, 10, 16)
+	if err != nil || perr != nil || port == 0 || host == "" {
+		return &refusal{status: http.StatusBadRequest, text: "the destination must be a host and a port"}
+	}
+	if slices.Contains(p.ownNames, bare(host)) || !p.hosts.Allow(host, uint16(port)) {
+		return &refusal{status: http.StatusForbidden, text: "it is not among the hosts that this service's operator allows"}
+	}
+	return nil
+}
+
+// explain makes a refusal of any error of a connection. It gives away nothing of
+// a host that may not be reached: neither its address nor whether anything listens.
+func explain(err error) *refusal {
+	var r *refusal
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &r):
+		return r
+	case errors.Is(err, ErrAddress):
+		return &refusal{http.StatusForbidden, "it is " + ErrAddress.Error(), err}
+	case errors.Is(err, ErrHost):
+		return &refusal{http.StatusBadGateway, "there is no host of that name", err}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return &refusal{http.StatusGatewayTimeout, "it did not answer in time", err}
+	}
+	return &refusal{http.StatusBadGateway, "the connection to it failed", err}
+}
+
+// answer tells a program why its request goes no further.
+func (r *refusal) answer(w http.ResponseWriter, host string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(r.status)
+	_, _ = fmt.Fprintf(w, "notebox: no connection to %q: %s\n", host, r.text)
+}

@@ -1,0 +1,112 @@
+package metrics_test
+
+import (
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+
+	"notebox/metrics"
+	"notebox/runner"
+)
+
+// newMetrics returns Metrics that have seen a request, as those series come with
+// the first one.
+func newMetrics() *metrics.Metrics {
+	m := metrics.New(metrics.Sources{
+		Pool: func() runner.PoolStats {
+			return runner.PoolStats{Size: 3, Warm: 2, Starting: 1, Running: 4, Removing: 1, Sandboxes: 8}
+		},
+		Runs:         func() (int, int) { return 4, 7 },
+		Environments: []string{"jupyter"},
+	})
+	m.Answered("POST", "/v1/execute", 200, time.Second)
+	return m
+}
+
+// gathered are all metrics by their names.
+func gathered(t *testing.T, m *metrics.Metrics) map[string]*dto.MetricFamily {
+	t.Helper()
+	all, err := m.Registry().Gather()
+	require.NoError(t, err)
+	out := map[string]*dto.MetricFamily{}
+	for _, family := range all {
+		out[family.GetName()] = family
+	}
+	return out
+}
+
+var documentedMetric = regexp.MustCompile("^\\| `([a-z_]+)` \\| (counter|gauge|histogram) \\| ([a-z, ]*) ?\\| ")
+
+// TestDocumented: docs/metrics.md names every metric of notebox's own with its type
+// and labels, and none that does not exist.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/metrics.md")
+	require.NoError(t, err)
+	described := map[string][2]string{}
+	for line := range strings.Lines(string(text)) {
+		if found := documentedMetric.FindStringSubmatch(line); found != nil {
+			described[found[1]] = [2]string{found[2], strings.TrimSpace(found[3])}
+		} else {
+			require.NotContains(t, line, "| `notebox_", "a row that this test cannot read")
+		}
+	}
+	for name, family := range gathered(t, newMetrics()) {
+		if !strings.HasPrefix(name, "notebox_") {
+			require.Regexp(t, `^(go|process)_`, name)
+			continue
+		}
+		require.Contains(t, described, name, "exists and is not described")
+		require.Equal(t, described[name][0], strings.ToLower(family.GetType().String()), name)
+		have := map[string]bool{}
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			have[label.GetName()] = true
+		}
+		want := map[string]bool{}
+		for label := range strings.SplitSeq(described[name][1], ",") {
+			if label = strings.TrimSpace(label); label != "" {
+				want[label] = true
+			}
+		}
+		require.Equal(t, want, have, name)
+		delete(described, name)
+	}
+	require.Empty(t, described, "described and does not exist")
+}
+
+// TestLabelValuesAreDescribed: so are those of all labels but what the program's own
+// routes and environments are called.
+func TestLabelValuesAreDescribed(t *testing.T) {
+	raw, err := os.ReadFile("../docs/metrics.md")
+	require.NoError(t, err)
+	for name, family := range gathered(t, newMetrics()) {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				switch label.GetName() {
+				case "phase", "reason", "state", "kind", "operation", "result":
+					require.Contains(t, string(raw), "`"+label.GetValue()+"`", "%s{%s}", name, label.GetName())
+				}
+			}
+		}
+	}
+}
+
+func TestHandler(t *testing.T) {
+	answer := httptest.NewRecorder()
+	newMetrics().Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, 200, answer.Code)
+	for _, line := range []string{
+		"notebox_runs_running 4\n", "notebox_runs_waiting 7\n", "notebox_pool_target 3\n", "notebox_sandboxes 8\n",
+		`notebox_pool_sandboxes{state="warm"} 2` + "\n", `notebox_pool_sandboxes{state="starting"} 1` + "\n",
+		`notebox_runs_total{environment="jupyter",status="out_of_memory"} 0` + "\n",
+		`notebox_http_requests_total{code="2xx",method="POST",route="/v1/execute"} 1` + "\n",
+		`notebox_run_phase_seconds_bucket{phase="queue",le="0.005"} 0` + "\n", `le="300"`, "\ngo_build_info{", "\nprocess_cpu_seconds_total ",
+	} {
+		require.Contains(t, answer.Body.String(), line)
+	}
+}

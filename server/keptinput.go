@@ -1,0 +1,202 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/errgroup"
+
+	"notebox/storage"
+)
+
+// maxAboutBytes is far above a keptInput with the longest name.
+const maxAboutBytes = 16 << 10
+
+// lookUpAtOnce is how many inputs of one request are looked up at one time.
+const lookUpAtOnce = 8
+
+// keptInput is a file that is kept for later runs, as its owner sees it and as it is
+// stored beside the content.
+type keptInput struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Bytes     int64      `json:"bytes"`
+	SHA256    string     `json:"sha256"`
+	MediaType string     `json:"media_type"`
+	ExpiresAt *time.Time `json:"expires_at"` // null: it stays until it is deleted
+}
+
+// inputIDs are what keepInputs makes.
+var inputIDs = regexp.MustCompile(`^file_[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+
+// inputKey is the key of one object of a kept input. The id says on which day it was
+// made, and the owner is a part of the key: under another one there is nothing.
+func inputKey(owner, id string, part storage.Part) (string, bool) {
+	if !inputIDs.MatchString(id) {
+		return "", false
+	}
+	made, err := ulid.ParseStrict(strings.TrimPrefix(id, "file_"))
+	if err != nil {
+		return "", false
+	}
+	return storage.InputKey(ulid.Time(made.Time()), ownerFolder(owner), id, part), true
+}
+
+// lookUp returns what is known of a kept input, nil where there is none.
+func (s *Server) lookUp(ctx context.Context, owner, id string) (*keptInput, error) {
+	key, ok := inputKey(owner, id, storage.PartAbout)
+	if !ok {
+		return nil, nil
+	}
+	timed, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	r, err := s.store.Get(timed, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	var raw []byte
+	if err == nil {
+		defer r.Close()
+		raw, err = io.ReadAll(io.LimitReader(r, maxAboutBytes))
+	}
+	if err != nil {
+		return nil, inputsAway(ctx, err)
+	}
+	known := new(keptInput)
+	if json.Unmarshal(raw, known) != nil || known.ID != id {
+		return nil, nil // as a power cut may leave it
+	}
+	if known.ExpiresAt != nil && !s.now().Before(*known.ExpiresAt) {
+		return nil, nil
+	}
+	return known, nil
+}
+
+// inputsAway is a store that cannot be asked for an input. The cause is told as text: a
+// content that was cut off must not be taken for one that ended.
+func inputsAway(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return &problem{
+		status: http.StatusServiceUnavailable, text: "the store of files does not answer",
+		retryAfter: readyFor, cause: fmt.Errorf("inputs: %s", err),
+	}
+}
+
+// findInputs looks up the files that a request names by id. Their contents go from the
+// store to the sandbox when the run begins; room is what /mnt/data holds.
+func (s *Server) findInputs(ctx context.Context, owner string, all *inputs, room int64) error {
+	problems := make([]error, len(all.list))
+	var group errgroup.Group
+	group.SetLimit(lookUpAtOnce)
+	for i, in := range all.list {
+		if in.id == "" {
+			continue
+		}
+		group.Go(func() error {
+			known, err := s.lookUp(ctx, owner, in.id)
+			switch {
+			case err != nil:
+				problems[i] = err
+			case known == nil:
+				problems[i] = noSuchInput(in)
+			default:
+				in.size = known.Bytes
+				in.stored = func() (io.ReadCloser, error) { return s.openInput(ctx, owner, in) }
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for _, err := range problems { // the first as the request has them
+		if err != nil {
+			return err
+		}
+	}
+	if all.size() > room {
+		return tooMuch(room)
+	}
+	return nil
+}
+
+func noSuchInput(in *input) *problem {
+	return unfit(in.field+".id", "there is no such file: it has expired, was deleted, or never was")
+}
+
+// openInput opens the content of a kept input, for as long as ctx lasts.
+func (s *Server) openInput(ctx context.Context, owner string, in *input) (io.ReadCloser, error) {
+	key, _ := inputKey(owner, in.id, storage.PartContent)
+	r, err := s.store.Get(ctx, key)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, noSuchInput(in)
+	case err != nil:
+		return nil, inputsAway(ctx, err)
+	}
+	return &inputContent{r, ctx}, nil
+}
+
+type inputContent struct {
+	*storage.Reader
+	ctx context.Context
+}
+
+func (c *inputContent) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = inputsAway(c.ctx, err)
+	}
+	return n, err
+}
+
+// dropInput answers DELETE /v1/files/{id}.
+func (s *Server) dropInput(c echo.Context) error {
+	ctx, owner, id := c.Request().Context(), ownerOf(c), c.Param("*")
+	known, err := s.lookUp(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		return notFound()
+	}
+	if err := s.removeInput(ctx, owner, id); err != nil {
+		return inputsAway(ctx, err)
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// removeInput removes what makes an input known first: the rest cannot be had without.
+func (s *Server) removeInput(ctx context.Context, owner, id string) error {
+	for _, part := range []storage.Part{storage.PartAbout, storage.PartContent} {
+		key, _ := inputKey(owner, id, part)
+		if err := s.book.remove(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// about is what is known of a content that was stored.
+func (s *Server) about(id, name string, made time.Time, o storage.Object) keptInput {
+	known := keptInput{ID: id, Name: name, Bytes: o.Bytes, SHA256: o.SHA256, MediaType: o.MediaType}
+	if s.retention > 0 {
+		known.ExpiresAt = ptr(made.Add(s.retention).UTC().Truncate(time.Second))
+	}
+	return known
+}
+
+// inputID returns a new id: sortable by time, with 80 random bits.
+func inputID(made time.Time) (string, error) {
+	id, err := runID(made)
+	return "file_" + strings.TrimPrefix(id, "run_"), err
+}

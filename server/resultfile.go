@@ -1,0 +1,46 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"notebox/storage"
+)
+
+// resultFile is result.json, which stands beside what a run left, for people who look
+// into the store: the reply, and when and in what language the run was. Images are in
+// their folder, so their bytes are left out. Its links end as those of the reply do.
+type resultFile struct {
+	Started  time.Time `json:"started"`
+	Language string    `json:"language"`
+	*reply
+}
+
+// keepResult stores an execution's result.json, after its client has the reply: nobody
+// waits for it, except for the end of the service.
+func (s *Server) keepResult(e *execution) {
+	if e.answer == nil || e.ending.problem != nil {
+		return
+	}
+	told := *e.answer
+	told.Images = append([]imageEntry{}, told.Images...)
+	for i := range told.Images {
+		told.Images[i].Data = nil
+	}
+	raw, err := encodeJSON(resultFile{e.plan.started.UTC(), e.plan.environment.Language, &told})
+	if err != nil {
+		s.log.Error("result.json is not made", "run", e.id, "error", err)
+		return
+	}
+	k := told.keeper
+	if k.impatient() {
+		return // the store was given up for this run, which the log says
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	key := storage.RunKey(k.started, k.run, storage.KindResult, "")
+	if _, err := k.store.Put(ctx, key, bytes.NewReader(raw), string(storage.KindResult)); err != nil {
+		s.log.Error("not stored", "run", k.run, "kind", string(storage.KindResult), "error", err)
+	}
+}

@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// RunAttribute is a span's attribute with the id of its run.
+const RunAttribute = "notebox.run.id"
+
+// callersTrace reads W3C's traceparent (https://www.w3.org/TR/trace-context/).
+// tracestate and baggage, which are a caller's data, are left where they are.
+var callersTrace = propagation.TraceContext{}
+
+// traceRequests makes a span of each request, below the caller's own. Without a
+// tracer that costs the reading of one header, and lines in the log still carry
+// the caller's trace id.
+func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		switch r.URL.Path {
+		case "/healthz", "/readyz", "/metrics":
+			return next(c) // of machines that ask every few seconds
+		}
+		ctx := callersTrace.Extract(r.Context(), parentOnly(r.Header))
+		ctx, span := s.tracer.Start(ctx, "HTTP "+methodOf(r.Method), trace.WithSpanKind(trace.SpanKindServer))
+		defer span.End()
+		c.SetRequest(r.WithContext(ctx))
+		err := next(c)
+		if !span.IsRecording() {
+			return err
+		}
+		route, status := routeOf(c.Path()), c.Response().Status
+		span.SetName(methodOf(r.Method) + " " + route)
+		span.SetAttributes(
+			attribute.String("http.request.method", methodOf(r.Method)),
+			attribute.String("http.route", route),
+			attribute.Int("http.response.status_code", status),
+			attribute.Int64("http.response.body.size", c.Response().Size),
+		)
+		if r.ContentLength >= 0 {
+			span.SetAttributes(attribute.Int64("http.request.body.size", r.ContentLength))
+		}
+		if run, ok := c.Get(runKey).(string); ok {
+			span.SetAttributes(attribute.String(RunAttribute, run))
+		}
+		if status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, "")
+		}
+		return err
+	}
+}
+
+// parentOnly is what of a request's headers is looked at.
+func parentOnly(h http.Header) propagation.MapCarrier {
+	return propagation.MapCarrier{"traceparent": h.Get("Traceparent")}
+}
+
+// below returns ctx with the span that another context is in: a run outlives the
+// request that began it, and belongs to its trace all the same.
+func below(ctx, other context.Context) context.Context {
+	return trace.ContextWithSpan(ctx, trace.SpanFromContext(other))
+}

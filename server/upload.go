@@ -1,0 +1,145 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/storage"
+)
+
+// upload is a POST /v1/files that is being read.
+type upload struct {
+	server *Server
+	ctx    context.Context
+	owner  string
+	made   time.Time
+	kept   []keptInput
+	begun  []string // the ids of all that may be in the store
+}
+
+// keepInputs answers POST /v1/files: each part goes to the store as it arrives, through
+// neither memory nor disk. All are kept or none: only when the form is whole, they are
+// made known. A store that fails is a 503, and the client's to send again: it has the
+// files, and a copy of them here would be one for the case of an outage alone.
+func (s *Server) keepInputs(c echo.Context) error {
+	r := c.Request()
+	mediaType, params, err := contentOf(r)
+	if err != nil {
+		return err
+	}
+	if mediaType != formType {
+		return unsupportedMedia("Content-Type: files are sent as %s", formType)
+	}
+	select {
+	case s.intake <- struct{}{}: // drivers hold some MB of what they send
+		defer func() { <-s.intake }()
+	default:
+		return intakeFull()
+	}
+	u := &upload{server: s, ctx: r.Context(), owner: ownerOf(c), made: s.now()}
+	whole := false
+	defer func() {
+		if !whole { // by an error, or by a panic
+			u.undo()
+		}
+	}()
+	if err := s.readParts(r, params["boundary"], u.take); err != nil {
+		return err
+	}
+	if err := u.publish(); err != nil {
+		return err
+	}
+	whole = true
+	return writeJSON(c, http.StatusCreated, echo.MIMEApplicationJSON, u.kept)
+}
+
+// take stores one part.
+func (u *upload) take(part *multipart.Part) error {
+	name, filename, isFile, err := partName(part)
+	if err != nil {
+		return err
+	}
+	if name != "files" {
+		return malformed(printable(cut(name)), "there is no such field; each part is a file, and is called files")
+	}
+	field := fmt.Sprintf("files[%d]", len(u.kept))
+	if !isFile {
+		return malformed(field, "has no file name in its Content-Disposition")
+	}
+	if len(u.kept) == maxInputs {
+		return unfit("files", "there are more than %d", maxInputs)
+	}
+	clean, why := cleanName(filename)
+	if why != "" {
+		return malformed(field+".name", "%s", why)
+	}
+	id, err := inputID(u.made)
+	if err != nil {
+		return err
+	}
+	key, _ := inputKey(u.owner, id, storage.PartContent)
+	u.begun = append(u.begun, id)
+	whole := &watchedReader{Reader: part}
+	object, err := u.server.store.Put(u.ctx, key, whole, path.Base(clean))
+	switch {
+	case err == nil:
+		u.kept = append(u.kept, u.server.about(id, clean, u.made, object))
+		return nil
+	case whole.failed:
+		return ofBody(err, notAForm)
+	}
+	return u.failed(err)
+}
+
+// failed is what the client is told of a store that has not taken something.
+func (u *upload) failed(err error) error {
+	if u.ctx.Err() != nil {
+		return u.ctx.Err()
+	}
+	text := "the files cannot be stored"
+	if storage.Temporary(err) {
+		text = errStoreAway.text
+	}
+	return &problem{status: http.StatusServiceUnavailable, text: text, retryAfter: readyFor, cause: err}
+}
+
+// publish makes the inputs known.
+func (u *upload) publish() error {
+	for _, known := range u.kept {
+		key, _ := inputKey(u.owner, known.ID, storage.PartAbout)
+		raw, err := encodeJSON(known)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(u.ctx, storeTime)
+		_, err = u.server.store.Put(ctx, key, bytes.NewReader(raw), string(storage.PartAbout))
+		cancel()
+		if err != nil {
+			return u.failed(err)
+		}
+	}
+	return nil
+}
+
+// undo removes what was stored. What it cannot remove is known to nobody, and goes with
+// its time.
+func (u *upload) undo() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), storeTime)
+	defer cancel()
+	var failed error
+	for _, id := range u.begun {
+		if failed = u.server.removeInput(ctx, u.owner, id); failed != nil {
+			break
+		}
+	}
+	if failed != nil {
+		u.server.log.WarnContext(ctx, "files of an upload that failed are left in the store", "error", failed)
+	}
+}

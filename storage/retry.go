@@ -1,0 +1,123 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"syscall"
+	"time"
+
+	"gocloud.dev/gcerrors"
+)
+
+const (
+	// retryFor is how long one Put tries anew: a store that is restarted, or that moves
+	// to another machine, is back within it, and a caller waits no longer.
+	retryFor = 10 * time.Second
+	// retryFirst is the first pause; each is twice the one before, up to retryMost.
+	retryFirst = 200 * time.Millisecond
+	retryMost  = 2 * time.Second
+)
+
+// Temporary reports whether err, of a Store's method, is about the store's connection or
+// its load, so that the same call may succeed later. It is false for what a person has to
+// mend first: credentials, a missing container, a full disk.
+func Temporary(err error) bool {
+	if errors.Is(err, context.Canceled) {
+		return false
+	}
+	switch gcerrors.Code(err) {
+	case gcerrors.DeadlineExceeded, gcerrors.ResourceExhausted:
+		return true
+	case gcerrors.Unknown: // most of what drivers do not know is of the network
+	default:
+		return false
+	}
+	var network net.Error // a *url.Error is one too
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		return errno.Timeout() || errno.Temporary() || temporaryErrnos[errno]
+	case errors.As(err, &network):
+		return true
+	}
+	return false
+}
+
+// temporaryErrnos are those of a peer that is not there now.
+var temporaryErrnos = map[syscall.Errno]bool{
+	syscall.ECONNREFUSED: true,
+	syscall.ECONNRESET:   true,
+	syscall.ECONNABORTED: true,
+	syscall.EPIPE:        true,
+	syscall.EHOSTUNREACH: true,
+	syscall.ENETUNREACH:  true,
+	syscall.EHOSTDOWN:    true,
+	syscall.ENETDOWN:     true,
+	syscall.ESTALE:       true, // NFS, whose server was restarted
+}
+
+// retries are the further tries of one operation.
+type retries struct {
+	began time.Time
+	pause time.Duration
+}
+
+// wait pauses before the next try. It reports false where there is none: the time is
+// over, or would be, or ctx has ended.
+func (r *retries) wait(ctx context.Context) bool {
+	if r.began.IsZero() {
+		r.began, r.pause = time.Now(), retryFirst
+	}
+	// Many runs meet an outage at the same moment; without the jitter they would all come
+	// back at the same moment too.
+	pause := r.pause/2 + rand.N(r.pause/2+1)
+	if time.Since(r.began)+pause > retryFor {
+		return false
+	}
+	r.pause = min(2*r.pause, retryMost)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// source is what a Put reads, which it can tell from the store as the one that failed,
+// and read again from where it stood if it is an io.Seeker.
+type source struct {
+	io.Reader
+	start  int64
+	seeker io.Seeker // nil where the content comes once
+	failed bool
+}
+
+func newSource(content io.Reader) *source {
+	s := &source{Reader: content}
+	if seeker, ok := content.(io.Seeker); ok {
+		if start, err := seeker.Seek(0, io.SeekCurrent); err == nil {
+			s.start, s.seeker = start, seeker
+		}
+	}
+	return s
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.failed = s.failed || err != nil && err != io.EOF
+	return n, err
+}
+
+// rewind reports whether the content can be read once more, and goes to its start.
+func (s *source) rewind() bool {
+	if s.failed || s.seeker == nil {
+		return false
+	}
+	_, err := s.seeker.Seek(s.start, io.SeekStart)
+	return err == nil
+}

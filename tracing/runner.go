@@ -1,0 +1,66 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"notebox/runner"
+	"notebox/server"
+)
+
+// Runner returns a Runner that makes a span of each run of another, with one for
+// each of its phases.
+func Runner(next runner.Runner, t trace.Tracer) runner.Runner { return &tracedRunner{next, t} }
+
+type tracedRunner struct {
+	next   runner.Runner
+	tracer trace.Tracer
+}
+
+// Run implements runner.Runner.
+func (r *tracedRunner) Run(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+	ctx, span := r.tracer.Start(ctx, "runner.Run")
+	defer span.End()
+	if !span.IsRecording() {
+		return r.next.Run(ctx, spec, events)
+	}
+	var inputs int64
+	for _, in := range spec.Inputs {
+		inputs += in.Size
+	}
+	span.SetAttributes(
+		attribute.String(server.RunAttribute, spec.ID),
+		attribute.String("notebox.environment", spec.Environment.Name),
+		attribute.Int("notebox.notebook.bytes", len(spec.Notebook)),
+		attribute.Int("notebox.inputs", len(spec.Inputs)),
+		attribute.Int64("notebox.inputs.bytes", inputs),
+	)
+	spec.Observe = spec.Observe.And(func(p runner.Phase, begin, end time.Time) {
+		_, phase := r.tracer.Start(ctx, "runner."+string(p), trace.WithTimestamp(begin))
+		phase.End(trace.WithTimestamp(end))
+	})
+	out, err := r.next.Run(ctx, spec, events)
+	if err != nil {
+		span.SetStatus(codes.Error, codeOf(err)) // the error itself may quote what is the caller's
+		return out, err
+	}
+	span.SetAttributes(
+		attribute.String("notebox.status", string(out.Status)),
+		attribute.Int64("notebox.cpu_ms", out.Usage.CPU.Milliseconds()),
+		attribute.Int64("notebox.peak_memory.bytes", out.Usage.PeakMemory),
+		attribute.Int("notebox.skipped", len(out.Skipped)),
+	)
+	return out, nil
+}
+
+func codeOf(err error) string {
+	if known := (*runner.Error)(nil); errors.As(err, &known) {
+		return string(known.Code)
+	}
+	return "failed"
+}

@@ -1,0 +1,173 @@
+package tracing_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"notebox/runner/runnertest"
+	"notebox/server"
+)
+
+const (
+	callersTrace = "0af7651916cd43dd8448eb211c80319c"
+	callersSpan  = "b7ad6b7169203331"
+	traceparent  = "00-" + callersTrace + "-" + callersSpan + "-01"
+	// spanPatience is for spans that end after an answer was sent.
+	spanPatience = 20 * time.Second
+)
+
+// recorded returns a tracer and what it has made.
+func recorded(t *testing.T) (trace.Tracer, *tracetest.InMemoryExporter) {
+	t.Helper()
+	spans := tracetest.NewInMemoryExporter()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	return provider.Tracer("test"), spans
+}
+
+// await returns all spans, when that of the request has ended.
+func await(t *testing.T, spans *tracetest.InMemoryExporter, request string) tracetest.SpanStubs {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, s := range spans.GetSpans() {
+			if s.Name == request {
+				return true
+			}
+		}
+		return false
+	}, spanPatience, time.Millisecond)
+	return spans.GetSpans()
+}
+
+// TestFiveHops: a request is one tree below its caller's traceparent, in each of
+// the forms in which it can wait for its run.
+func TestFiveHops(t *testing.T) {
+	for _, c := range []struct {
+		desc    string
+		headers []string
+		status  int
+	}{
+		{"plain", nil, 200},
+		{"streamed", []string{"Accept", "text/event-stream"}, 200},
+		{"idempotent", []string{"Idempotency-Key", "k"}, 200},
+		{"asynchronous", []string{"Prefer", "respond-async"}, 202},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			tracer, spans := recorded(t)
+			s := newService(t, tracer)
+			s.host.On("x", func(k *runnertest.Kernel) { k.Print("y\n"); k.Files["out.csv"] = "1,2" })
+			status, body := s.ask(http.MethodPost, "/v1/execute", `{"code":"x"}`, append(c.headers, asJSON, mediaJSON, "traceparent", traceparent)...)
+			require.Equal(t, c.status, status, body)
+			await(t, spans, "storage.Put")
+			require.Eventually(t, func() bool { return len(kinds(spans.GetSpans())) >= 2 }, spanPatience, time.Millisecond)
+			requireTree(t, await(t, spans, "POST /v1/execute"))
+		})
+	}
+}
+
+// kinds are those of the objects of runs that were stored.
+func kinds(all tracetest.SpanStubs) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range all {
+		if kind := value(s, "notebox.kind"); s.Name == "storage.Put" && kind != "record" {
+			out[kind] = true
+		}
+	}
+	return out
+}
+
+func value(s tracetest.SpanStub, name string) string {
+	for _, a := range s.Attributes {
+		if a.Key == attribute.Key(name) {
+			return a.Value.Emit()
+		}
+	}
+	return ""
+}
+
+func requireTree(t *testing.T, all tracetest.SpanStubs) {
+	t.Helper()
+	parents, run := map[string]string{}, ""
+	byID := map[trace.SpanID]string{}
+	for _, s := range all {
+		byID[s.SpanContext.SpanID()] = s.Name
+	}
+	for _, s := range all {
+		require.Equal(t, callersTrace, s.SpanContext.TraceID().String(), s.Name)
+		if id := value(s, server.RunAttribute); id != "" {
+			require.True(t, run == "" || run == id)
+			run = id
+		}
+		if s.Name == "storage.Put" {
+			continue
+		}
+		parents[s.Name] = byID[s.Parent.SpanID()]
+		if s.Name == "POST /v1/execute" {
+			require.Equal(t, callersSpan, s.Parent.SpanID().String())
+			require.True(t, s.Parent.IsRemote())
+			require.Equal(t, trace.SpanKindServer, s.SpanKind)
+			require.Equal(t, "/v1/execute", value(s, "http.route"))
+		}
+		if s.Name == "runner.Run" {
+			require.Equal(t, "ok", value(s, "notebox.status"))
+			require.Equal(t, "jupyter", value(s, "notebox.environment"))
+		}
+	}
+	require.True(t, strings.HasPrefix(run, "run_"), run)
+	require.Equal(t, map[string]string{
+		"POST /v1/execute": "", // the caller's
+		"notebook.New":     "POST /v1/execute",
+		"runner.Run":       "POST /v1/execute",
+		"runner.queue":     "runner.Run",
+		"runner.acquire":   "runner.Run",
+		"runner.execute":   "runner.Run",
+		"runner.collect":   "runner.Run",
+		"notebook.Decode":  "POST /v1/execute",
+	}, parents)
+	for _, s := range all {
+		if s.Name == "storage.Put" {
+			want := map[string]string{"files": "runner.Run"}[value(s, "notebox.kind")]
+			if want == "" {
+				want = "POST /v1/execute"
+			}
+			require.Equal(t, want, byID[s.Parent.SpanID()], "of %s", value(s, "notebox.kind"))
+		}
+	}
+	require.Equal(t, map[string]bool{"files": true, "notebook.ipynb": true}, kinds(all))
+}
+
+// TestWithoutACaller a request is the root of a trace of its own, and questions of
+// machines are none.
+func TestWithoutACaller(t *testing.T) {
+	tracer, spans := recorded(t)
+	s := newService(t, tracer)
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		status, body := s.ask(http.MethodGet, path, "")
+		require.Equal(t, http.StatusOK, status, body)
+	}
+	status, _ := s.ask("GET", "/v1/nothing/like/this?signature=x", "")
+	require.Equal(t, http.StatusNotFound, status)
+	all := await(t, spans, "GET none")
+	require.Len(t, all, 1)
+	require.False(t, all[0].Parent.IsValid())
+}
+
+// TestOff: without a tracer the log still has the caller's trace.
+func TestOff(t *testing.T) {
+	s := newService(t, nil)
+	status, body := s.ask(http.MethodPost, "/v1/execute", runnertest.CellHello, asJSON, "text/x-python", "traceparent", traceparent)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Eventually(t, func() bool { return strings.Contains(s.log.String(), `"msg":"request"`) }, spanPatience, time.Millisecond)
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, `"run":"run_`) {
+			require.Contains(t, line, `"trace_id":"`+callersTrace+`"`)
+		}
+	}
+}

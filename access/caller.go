@@ -42,10 +42,10 @@ func (c *Caller) Request() error {
 	if wait <= 0 {
 		return nil
 	}
-	return c.keys.refuse(Refusal{
+	return &Refusal{
 		Reason: ReasonRequests, RetryAfter: wait,
 		Message: fmt.Sprintf("this API key may send %d requests a minute", most),
-	})
+	}
 }
 
 // MayUse refuses an environment that the key does not allow, by its name or its
@@ -54,10 +54,10 @@ func (c *Caller) MayUse(name, language string) error {
 	if c == nil || c.Sees(name, language) {
 		return nil
 	}
-	return c.keys.refuse(Refusal{
+	return &Refusal{
 		Reason: ReasonEnvironment, Field: "language",
 		Message: fmt.Sprintf("this API key may not run %s; it may run: %s", language, strings.Join(c.limits.Environments, ", ")),
-	})
+	}
 }
 
 // Sees is MayUse for a list of what there is: nothing is refused.
@@ -73,7 +73,7 @@ func (c *Caller) MayNetwork() error {
 	if c == nil || !c.limits.NoNetwork {
 		return nil
 	}
-	return c.keys.refuse(Refusal{Reason: ReasonNetwork, Field: "network", Message: "this API key may not run code with a network"})
+	return &Refusal{Reason: ReasonNetwork, Field: "network", Message: "this API key may not run code with a network"}
 }
 
 // maySessionRetry is when to come back for a session: it is its owner who closes one.
@@ -85,12 +85,12 @@ func (c *Caller) MayOpenSession(open int) error {
 	case c == nil || c.limits.Sessions == 0 || c.limits.Sessions > open:
 		return nil
 	case c.limits.Sessions == None:
-		return c.keys.refuse(Refusal{Reason: ReasonSessions, Message: "this API key may not open sessions"})
+		return &Refusal{Reason: ReasonSessions, Message: "this API key may not open sessions"}
 	}
-	return c.keys.refuse(Refusal{
+	return &Refusal{
 		Reason: ReasonSessions, RetryAfter: maySessionRetry,
 		Message: fmt.Sprintf("this API key may have %d sessions open", c.limits.Sessions),
-	})
+	}
 }
 
 // MayBeginRun is BeginRun for a look ahead: it takes no place, and may so be right
@@ -132,20 +132,20 @@ func (c *Caller) cpuLeft(now time.Time) error {
 	if used < l {
 		return nil
 	}
-	return c.keys.refuse(Refusal{
+	return &Refusal{
 		Reason: ReasonCPU, RetryAfter: max(until.Sub(now), minRetry),
 		Message: fmt.Sprintf("this API key has used its %d CPU-seconds of the day (UTC)", l/time.Second),
-	})
+	}
 }
 
 func (c *Caller) tooMany(wait time.Duration, most int) error {
 	if wait <= 0 {
 		return nil
 	}
-	return c.keys.refuse(Refusal{
+	return &Refusal{
 		Reason: ReasonRuns, RetryAfter: wait,
 		Message: fmt.Sprintf("this API key may have %d runs at one time", most),
-	})
+	}
 }
 
 // Run is a place that a caller's run has. Its methods may be called on nil.

@@ -42,10 +42,10 @@ func (c *Caller) Request() error {
 	if wait <= 0 {
 		return nil
 	}
-	return c.keys.refuse(Refusal{
+	return &Refusal{
 		Reason: ReasonRequests, RetryAfter: wait,
 		Message: fmt.Sprintf("this API key may send %d requests a minute", most),
-	})
+	}
 }
 
 // MayUse refuses an environment that the key does not allow, by its name or its
@@ -54,10 +54,10 @@ func (c *Caller) MayUse(name, language string) error {
 	if c == nil || c.Sees(name, language) {
 		return nil
 	}
-	return c.keys.refuse(Refusal{
+	return &Refusal{
 		Reason: ReasonEnvironment, Field: "language",
 		Message: fmt.Sprintf("this API key may not run %s; it may run: %s", language, strings.Join(c.limits.Environments, ", ")),
-	})
+	}
 }
 
 // Sees is MayUse for a list of what there is: nothing is refused.
@@ -73,7 +73,7 @@ func (c *Caller) MayNetwork() error {
 	if c == nil || !c.limits.NoNetwork {
 		return nil
 	}
-	return c.keys.refuse(Refusal{Reason: ReasonNetwork, Field: "network", Message: "this API key may not run code with a network"})
+	return &Refusal{Reason: ReasonNetwork, Field: "network", Message: "this API key may not run code with a network"}
 }
 
 // maySessionRetry is when to come back for a session: it is its owner who closes one.
@@ -85,12 +85,25 @@ func (c *Caller) MayOpenSession(open int) error {
 	case c == nil || c.limits.Sessions == 0 || c.limits.Sessions > open:
 		return nil
 	case c.limits.Sessions == None:
-		return c.keys.refuse(Refusal{Reason: ReasonSessions, Message: "this API key may not open sessions"})
+		return &Refusal{Reason: ReasonSessions, Message: "this API key may not open sessions"}
 	}
-	return c.keys.refuse(Refusal{
+	return &Refusal{
 		Reason: ReasonSessions, RetryAfter: maySessionRetry,
 		Message: fmt.Sprintf("this API key may have %d sessions open", c.limits.Sessions),
-	})
+	}
+}
+
+// MayBeginRun is BeginRun for a look ahead: it takes no place, and may so be right
+// no more when BeginRun is called.
+func (c *Caller) MayBeginRun() error {
+	if c == nil {
+		return nil
+	}
+	now := c.keys.now()
+	if err := c.cpuLeft(now); err != nil {
+		return err
+	}
+	return c.tooMany(c.meter.room(now))
 }
 
 // BeginRun takes a place for a run, from before it waits for a sandbox. Where it
@@ -100,20 +113,39 @@ func (c *Caller) BeginRun() (*Run, error) {
 		return nil, nil
 	}
 	now := c.keys.now()
-	if l := c.limits.CPUPerDay; l > 0 && c.keys.ledger.usedBy(c.owner) >= l {
-		return nil, c.keys.refuse(Refusal{
-			Reason: ReasonCPU, RetryAfter: untilTomorrow(now),
-			Message: fmt.Sprintf("this API key has used its %d CPU-seconds of the day (UTC)", l/time.Second),
-		})
+	if err := c.cpuLeft(now); err != nil {
+		return nil, err
 	}
 	r := &Run{caller: c, begun: now}
-	if wait, most := c.meter.begin(r, now); wait > 0 {
-		return nil, c.keys.refuse(Refusal{
-			Reason: ReasonRuns, RetryAfter: wait,
-			Message: fmt.Sprintf("this API key may have %d runs at one time", most),
-		})
+	if err := c.tooMany(c.meter.begin(r, now)); err != nil {
+		return nil, err
 	}
 	return r, nil
+}
+
+func (c *Caller) cpuLeft(now time.Time) error {
+	l := c.limits.CPUPerDay
+	if l == 0 {
+		return nil
+	}
+	used, until := c.keys.ledger.usedBy(c.owner)
+	if used < l {
+		return nil
+	}
+	return &Refusal{
+		Reason: ReasonCPU, RetryAfter: max(until.Sub(now), minRetry),
+		Message: fmt.Sprintf("this API key has used its %d CPU-seconds of the day (UTC)", l/time.Second),
+	}
+}
+
+func (c *Caller) tooMany(wait time.Duration, most int) error {
+	if wait <= 0 {
+		return nil
+	}
+	return &Refusal{
+		Reason: ReasonRuns, RetryAfter: wait,
+		Message: fmt.Sprintf("this API key may have %d runs at one time", most),
+	}
 }
 
 // Run is a place that a caller's run has. Its methods may be called on nil.

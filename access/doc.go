@@ -16,6 +16,7 @@
 //  2. Caller.Request counts the request against requests-per-minute.
 //  3. Caller.MayUse and Caller.MayNetwork say what a run may be.
 //  4. Caller.BeginRun takes one of runs-at-once, if the day's CPU time is not spent.
+//     Caller.MayBeginRun says so beforehand, before anything was sent.
 //  5. Run.Charge adds what the run took to the day, Run.End gives its place back.
 //
 // Each refusal is a *Refusal: its reason, a message for the caller, and when to come

@@ -14,13 +14,19 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// editWait bounds how long an edit waits for another one: each takes milliseconds.
-const editWait = 10 * time.Second
+// editWait bounds how long an edit waits for others: each takes milliseconds, on a
+// slow disk a second.
+const editWait = time.Minute
 
 // Add appends a named entry to a keys file, which is made where it is missing. The
-// file is replaced in one step by one of mode 0600.
+// file is replaced in one step by one of mode 0600. A plain key whose owner the entry
+// takes over is put out by it.
 func Add(ctx context.Context, path string, e Entry) error {
 	return edit(ctx, path, func(lines []string) ([]string, error) {
+		lines = slices.DeleteFunc(lines, func(line string) bool {
+			old, err := ParseLine(strings.TrimSpace(line))
+			return err == nil && old.Name == "" && old.Owner == e.Owner && slices.Contains(e.Secrets, old.Secrets[0])
+		})
 		return append(lines, e.String()), nil
 	})
 }

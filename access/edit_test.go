@@ -58,6 +58,14 @@ func TestAdd(t *testing.T) {
 	after, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(raw), string(after), "what is refused changes nothing")
+
+	carol := NamedEntry("carol", Limits{}, SecretOf("plain"))
+	carol.Owner = SecretOf("plain").Owner()
+	require.NoError(t, Add(t.Context(), path, carol), "takes the plain key's place")
+	raw, err = os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "\nplain\n")
+	require.Contains(t, string(raw), "\n# a comment\nbob sha256:")
 }
 
 func TestAddAtOnce(t *testing.T) {

@@ -14,19 +14,16 @@ type Options struct {
 	// UsageFile keeps the CPU time that each owner has used on this UTC day, over
 	// restarts. "": it is forgotten.
 	UsageFile string
-	// Refused is called for each refusal, to count it; it must not block. May be nil.
-	Refused func(Reason)
-	Log     *slog.Logger     // nil: nothing is logged
-	Now     func() time.Time // nil: time.Now
+	Log       *slog.Logger     // nil: nothing is logged
+	Now       func() time.Time // nil: time.Now
 }
 
 // Keys are the API keys that may call now. A nil *Keys is a service without keys.
 type Keys struct {
-	options Options
-	now     func() time.Time
-	log     *slog.Logger
-	ledger  *ledger
-	file    *file // nil where the keys are of no file
+	now    func() time.Time
+	log    *slog.Logger
+	ledger *ledger
+	file   *file // nil where the keys are of no file
 
 	current atomic.Pointer[register]
 	mu      sync.Mutex
@@ -47,7 +44,7 @@ type known struct {
 
 // New returns Keys for these entries, which must not contradict each other.
 func New(entries []Entry, o Options) (*Keys, error) {
-	k := &Keys{options: o, now: o.Now, log: o.Log, meters: map[string]*meter{}}
+	k := &Keys{now: o.Now, log: o.Log, meters: map[string]*meter{}}
 	if k.now == nil {
 		k.now = time.Now
 	}
@@ -124,12 +121,12 @@ func (k *Keys) Len() int {
 func (k *Keys) Caller(key string) (*Caller, error) {
 	c, ok := k.Find(key)
 	if !ok {
-		return nil, k.refuse(Refusal{Reason: ReasonKey, Message: "the API key is missing or not known"})
+		return nil, &Refusal{Reason: ReasonKey, Message: "the API key is missing or not known"}
 	}
 	return c, nil
 }
 
-// Find is Caller for a look that is no call: a refusal is not counted.
+// Find is Caller without an error.
 func (k *Keys) Find(key string) (*Caller, bool) {
 	if k == nil {
 		return nil, true
@@ -141,13 +138,6 @@ func (k *Keys) Find(key string) (*Caller, bool) {
 		return nil, false
 	}
 	return found.caller, true
-}
-
-func (k *Keys) refuse(r Refusal) error {
-	if k.options.Refused != nil {
-		k.options.Refused(r.Reason)
-	}
-	return &r
 }
 
 // Close writes what the day has used. Nothing is charged after it.

@@ -14,8 +14,6 @@ import (
 // time.Truncate puts them.
 const day = 24 * time.Hour
 
-func untilTomorrow(now time.Time) time.Duration { return now.UTC().Truncate(day).Add(day).Sub(now) }
-
 // ledger is the CPU time that each owner has used on one day. A day's end forgets it.
 type ledger struct {
 	path string // "": it is not kept
@@ -78,11 +76,12 @@ func (l *ledger) turn() {
 	}
 }
 
-func (l *ledger) usedBy(owner string) time.Duration {
+// usedBy returns what an owner has used, and when that is forgotten.
+func (l *ledger) usedBy(owner string) (cpu time.Duration, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn()
-	return l.used[owner]
+	return l.used[owner], l.today.Add(day)
 }
 
 // charge counts for the day on which it is called: a run's, when it ends.

@@ -63,14 +63,28 @@ func (m *meter) request(now time.Time) (wait time.Duration, most int) {
 	return max(wait, time.Millisecond), m.limits.RequestsPerMinute
 }
 
-// begin takes a place, or returns when there may be one, and the limit: when the
-// oldest run has taken as long as runs of this owner do.
+// begin takes a place, or returns when there may be one, and the limit.
 func (m *meter) begin(r *Run, now time.Time) (wait time.Duration, most int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if wait, most = m.wait(now); wait == 0 {
+		m.running[r] = true
+	}
+	return wait, most
+}
+
+// room is begin, and takes none.
+func (m *meter) room(now time.Time) (wait time.Duration, most int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wait(now)
+}
+
+// wait is 0 where there is a place; else until the oldest run has taken as long as
+// runs of this owner do.
+func (m *meter) wait(now time.Time) (wait time.Duration, most int) {
 	most = m.limits.RunsAtOnce
 	if most == 0 || len(m.running) < most {
-		m.running[r] = true
 		return 0, most
 	}
 	if m.held == 0 {

@@ -61,7 +61,7 @@ var (
 // What can be wrong with a line. None of them quotes it: a part of a key may be in it.
 var (
 	errKey          = errors.New("a plain key is one word of visible ASCII, a named one NAME sha256:HEX and its limits")
-	errNoName       = errors.New("a name must stand before sha256:")
+	errNoName       = errors.New("a name must stand before the sha256 of its key")
 	errName         = errors.New("a name is up to 64 letters, digits, dots, dashes and underscores, and begins with a letter or a digit")
 	errSecret       = errors.New("after sha256: there must be 64 hex digits")
 	errSecrets      = fmt.Errorf("there are more than %d secrets", maxSecrets)

@@ -20,7 +20,7 @@ func mayNetwork(caller *access.Caller, operator bool) error {
 
 // ofAccess gives a refusal its public face: what passes by itself is 429.
 func ofAccess(r *access.Refusal) *problem {
-	p := &problem{status: http.StatusForbidden, field: r.Field, text: r.Message}
+	p := &problem{status: http.StatusForbidden, field: r.Field, text: r.Message, reason: r.Reason}
 	if r.RetryAfter > 0 {
 		p.status, p.retryAfter = http.StatusTooManyRequests, r.RetryAfter
 	}

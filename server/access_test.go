@@ -85,14 +85,7 @@ func TestRequestsOfAKey(t *testing.T) {
 // TestRunsOfAKey: what goes on counts, in whatever form it was asked for; what joins
 // it does not.
 func TestRunsOfAKey(t *testing.T) {
-	var mu sync.Mutex
-	var refused []access.Reason
-	count := func(r access.Reason) {
-		mu.Lock()
-		defer mu.Unlock()
-		refused = append(refused, r)
-	}
-	s := newService(t, withLines(t, access.Options{Refused: count}, named("alice", "a", "runs-at-once=2"), "b"))
+	s := newService(t, withLines(t, access.Options{}, named("alice", "a", "runs-at-once=2"), "b"))
 	runs := s.hold()
 	ask := func(body string, headers ...string) answer {
 		return s.do(s.with(body, append(headers, "X-API-Key", "a")...))
@@ -121,12 +114,6 @@ func TestRunsOfAKey(t *testing.T) {
 	close(runs.letGo)
 	require.NoError(t, s.server.Wait(t.Context()))
 	s.replied(ask(`{"code":"x"}`))
-	mu.Lock()
-	defer mu.Unlock()
-	require.GreaterOrEqual(t, len(refused), 5)
-	for _, r := range refused {
-		require.Equal(t, access.ReasonRuns, r)
-	}
 }
 
 // TestCPUOfAKey: each run is charged once, however many requests it answers, and a
@@ -207,6 +194,18 @@ func TestEnvironmentsOfAKey(t *testing.T) {
 			got = append(got, e.Language)
 		}
 		require.Equal(t, want, got)
+	}
+}
+
+// TestReasonsOfRefusals: what is counted says which limit it was.
+func TestReasonsOfRefusals(t *testing.T) {
+	all := Refusals()
+	for _, reason := range []access.Reason{
+		access.ReasonRequests, access.ReasonRuns, access.ReasonCPU, access.ReasonSessions, access.ReasonEnvironment, access.ReasonNetwork,
+	} {
+		p := problemOf(&access.Refusal{Reason: reason, Message: "no"})
+		require.Equal(t, Refusal(reason), p.refusal())
+		require.Contains(t, all, p.refusal())
 	}
 }
 
@@ -307,6 +306,24 @@ func TestNothingOfAnothers(t *testing.T) {
 		{"DELETE /v1/executions/:id", func(t *testing.T) {
 			require.Equal(t, 404, s.call("DELETE", "/v1/executions/"+going, "X-API-Key", "b").StatusCode)
 			require.JSONEq(t, `{"id":"`+going+`","status":"running"}`, string(s.call("GET", "/v1/executions/"+going, "X-API-Key", "a").body))
+		}},
+		{"POST /v1/files", func(t *testing.T) { // kept for its owner alone
+			kept := s.keptOf(s.upload(keyed("b"), "a", "b's"))[0].ID
+			body := `{"code":"x","files":[{"name":"a","id":"` + kept + `"}]}`
+			require.Equal(t, 422, s.do(s.with(body, "Prefer", async, "X-API-Key", "a")).StatusCode)
+			s.accepted(s.do(s.with(body, "Prefer", async, "X-API-Key", "b")))
+			<-runs.started
+		}},
+		{"DELETE /v1/files/*", func(t *testing.T) {
+			kept := s.keptOf(s.upload(keyed("a"), "a", "a's"))[0].ID
+			require.Equal(t, 404, s.call("DELETE", "/v1/files/"+kept, "X-API-Key", "b").StatusCode)
+			require.Equal(t, 204, s.call("DELETE", "/v1/files/"+kept, "X-API-Key", "a").StatusCode)
+		}},
+		{"GET /metrics", func(t *testing.T) { // of all callers together
+			body := string(s.call("GET", "/metrics", "X-API-Key", "b").body)
+			for _, of := range []string{going, "alice", access.NamedEntry("alice", access.Limits{}).Owner, ownerOfKey("b")} {
+				require.NotContains(t, body, of)
+			}
 		}},
 		{"GET /v1/environments", func(t *testing.T) {
 			body := s.call("GET", "/v1/environments", "X-API-Key", "b").body

@@ -31,6 +31,11 @@ func (s *Server) execute(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if w.key == "" { // with a key it may be a request for a reply that is there
+		if err := callerOf(c).MayBeginRun(); err != nil {
+			return err // before its body is read
+		}
+	}
 	t, err := s.begin(c, w)
 	if err != nil {
 		return err

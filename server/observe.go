@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"notebox/access"
 	"notebox/runner"
 )
 
@@ -34,19 +35,33 @@ const (
 	RefusedForbidden Refusal = "forbidden" // 403: a page in a browser, a link that is not valid, what the operator does not allow
 	RefusedBody      Refusal = "body"      // 413: more bytes than are taken
 	RefusedSlow      Refusal = "slow"      // 408: a body that came, or events that were read, too slowly
-	RefusedRate      Refusal = "rate"      // 429: more than this caller may ask for
+	RefusedRate      Refusal = "rate"      // 429: more than is left free for others
 	RefusedBusy      Refusal = "busy"      // 503: no request of this kind can be taken in now
+
+	// What the caller's key does not allow, or not now; package access says so.
+	RefusedRequests    = Refusal(access.ReasonRequests)
+	RefusedRuns        = Refusal(access.ReasonRuns)
+	RefusedCPU         = Refusal(access.ReasonCPU)
+	RefusedSessions    = Refusal(access.ReasonSessions)
+	RefusedEnvironment = Refusal(access.ReasonEnvironment)
+	RefusedNetwork     = Refusal(access.ReasonNetwork)
 )
 
 // Refusals are all there are.
 func Refusals() []Refusal {
-	return []Refusal{RefusedAuth, RefusedForbidden, RefusedBody, RefusedSlow, RefusedRate, RefusedBusy}
+	return []Refusal{
+		RefusedAuth, RefusedForbidden, RefusedBody, RefusedSlow, RefusedRate, RefusedBusy,
+		RefusedRequests, RefusedRuns, RefusedCPU, RefusedSessions, RefusedEnvironment, RefusedNetwork,
+	}
 }
 
 // refusal is the one that p is, or "".
 func (p *problem) refusal() Refusal {
 	if known := (*runner.Error)(nil); errors.As(p.cause, &known) {
 		return ""
+	}
+	if p.reason != "" {
+		return Refusal(p.reason)
 	}
 	switch p.status {
 	case http.StatusUnauthorized:

@@ -21,7 +21,8 @@ type problem struct {
 	field      string // what is wrong in the request, "files[2].name"; may be empty
 	text       string // public: no host path, no image digest, no stack trace
 	retryAfter time.Duration
-	cause      error // for the log
+	reason     access.Reason // why the caller's key did not allow it; else ""
+	cause      error         // for the log
 }
 
 func (p *problem) Error() string {

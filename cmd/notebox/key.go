@@ -27,8 +27,8 @@ Limits, of which none is needed:
   network=no              not even where the service has one for others
   sessions=N|no           open at one time
 
-With -stdin the key is not made but read, in one line: of one that stands in a file
-in plain it makes a named line, under which that key's results stay its own.`
+With -stdin the key is not made but read, in one line. Of one that stands in the file
+in plain, the named line takes the place, and that key's results stay its own.`
 
 // newKey are the flags of notebox key.
 type newKey struct {

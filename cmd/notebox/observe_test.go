@@ -59,10 +59,11 @@ func TestLogFormats(t *testing.T) {
 	require.NoError(t, err)
 	log := s.logger(&out)
 	log.Info("not this")
-	log.Warn("this", "run", "run_1")
+	log.Warn("this", "run", "run_1", "took", 1500*time.Millisecond)
 	var entry map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &entry), "one object: %s", out.String())
 	require.Equal(t, "run_1", entry["run"])
+	require.Equal(t, 1.5, entry["took"])
 	require.Equal(t, slog.LevelWarn.String(), entry["level"])
 
 	out.Reset()

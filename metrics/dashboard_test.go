@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
@@ -103,7 +104,7 @@ func requireQuery(t *testing.T, known map[string]*dto.MetricFamily, query string
 // requireMatcher requires that a label exists, with a value that is asked for.
 func requireMatcher(t *testing.T, family *dto.MetricFamily, m *labels.Matcher, query string) {
 	t.Helper()
-	if m.Name == labels.MetricName || m.Name == "instance" { // which Prometheus adds
+	if m.Name == model.MetricNameLabel || m.Name == "instance" { // which Prometheus adds
 		return
 	}
 	for _, metric := range family.GetMetric() {

@@ -10,6 +10,9 @@ const (
 	CollectTimeout = collectTimeout
 )
 
+// ExplainExitOfRun is for a test of what is logged.
+var ExplainExitOfRun = explainExitOfRun
+
 // Owners is how many owners an Admission remembers.
 func Owners(a *Admission) int {
 	a.queue.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -96,6 +97,15 @@ func panicked(v any) *problem {
 	return &problem{
 		status: http.StatusInternalServerError,
 		text:   "the service failed; its log says why",
-		cause:  fmt.Errorf("panic: %v\n%s", v, debug.Stack()),
+		cause:  fmt.Errorf("panic: %s\n%s", panicText(v), debug.Stack()),
 	}
+}
+
+// panicText is what the log has of a panic: the text of the language's own, and of
+// others, which may quote what is a caller's, the type. The stack has the place.
+func panicText(v any) string {
+	if own, ok := v.(runtime.Error); ok {
+		return own.Error()
+	}
+	return fmt.Sprintf("a value of type %T", v)
 }

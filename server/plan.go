@@ -82,7 +82,7 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 		return nil, err
 	}
 	_, span := s.tracer.Start(ctx, "notebook.New")
-	defer span.End()
+	defer EndSpan(span)()
 	if p.spec.Notebook, err = makeNotebook(cells, book, env); err != nil {
 		return nil, err
 	}

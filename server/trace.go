@@ -30,7 +30,7 @@ func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		ctx := callersTrace.Extract(r.Context(), parentOnly(r.Header))
 		ctx, span := s.tracer.Start(ctx, "HTTP "+methodOf(r.Method), trace.WithSpanKind(trace.SpanKindServer))
-		defer span.End()
+		defer EndSpan(span)()
 		c.SetRequest(r.WithContext(ctx))
 		err := next(c)
 		if !span.IsRecording() {
@@ -61,6 +61,11 @@ func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 func parentOnly(h http.Header) propagation.MapCarrier {
 	return propagation.MapCarrier{"traceparent": h.Get("Traceparent")}
 }
+
+// EndSpan returns what ends a span, to be deferred. Where span.End itself is deferred
+// it finds a panic, and puts its text into the span, which may quote what is a
+// caller's.
+func EndSpan(span trace.Span) func() { return func() { span.End() } }
 
 // below returns ctx with the span that another context is in: a run outlives the
 // request that began it, and belongs to its trace all the same.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/access"
 	"notebox/runner"
 	"notebox/runner/runnertest"
 	"notebox/server"
@@ -29,6 +30,9 @@ const canary = "canary7f3a"
 type brokenStore struct{ server.Store }
 
 func (s brokenStore) Put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error) {
+	if strings.Contains(key, canary+"-panic") {
+		panic("the store has a bug: " + key)
+	}
 	if strings.Contains(key, canary+"-unstored") {
 		return storage.Object{}, fmt.Errorf("put %q: open %s: %w", key, key, errors.New("no space for "+key))
 	}
@@ -49,7 +53,7 @@ func TestNothingOfACallersIsSeen(t *testing.T) {
 	tracer, spans := recorded(t)
 	const key = "key-" + canary
 	s := newService(t, tracer, func(c *server.Config) {
-		keys, err := server.NewKeys(key)
+		keys, err := access.New([]access.Entry{access.PlainEntry(key)}, access.Options{})
 		require.NoError(t, err)
 		c.Keys, c.Store = keys, brokenStore{c.Store}
 	})
@@ -63,6 +67,9 @@ func TestNothingOfACallersIsSeen(t *testing.T) {
 	})
 	dies := "die('" + canary + "')"
 	s.host.On(dies, func(k *runnertest.Kernel) { k.Die(runner.StatusKilled) })
+
+	panics := "panic('" + canary + "')"
+	s.host.On(panics, func(k *runnertest.Kernel) { k.Files[canary+"-panic"] = canary })
 
 	elsewhere := httptest.NewServer(http.NotFoundHandler()) // whose address is not to be fetched from
 	defer elsewhere.Close()
@@ -95,6 +102,7 @@ func TestNothingOfACallersIsSeen(t *testing.T) {
 		{"asynchronous", "POST", "/v1/execute", request(code, nil), []string{"Prefer", "respond-async"}, 202},
 		{"a kernel that dies", "POST", "/v1/execute", request(dies, nil), nil, 200},
 		{"a query", "POST", "/v1/execute?q=" + canary, request(code, nil), nil, 400},
+		{"a panic of ours", "POST", "/v1/execute", request(panics, nil), nil, 500},
 		{"malformed", "POST", "/v1/execute", `{"` + canary + `": ` + canary, nil, 400},
 		{"another language", "POST", "/v1/execute", request(code, map[string]any{"language": canary}), nil, 422},
 		{"no such host", "POST", "/v1/execute", request(code, fetch("http://"+canary+".invalid/"+canary+"?sig="+canary)), nil, 422},
@@ -135,7 +143,7 @@ func TestNothingOfACallersIsSeen(t *testing.T) {
 				runs++
 			}
 		}
-		return runs == 5
+		return runs == 6
 	}, spanPatience, time.Millisecond)
 	status, shown := s.ask(http.MethodGet, "/metrics", "", "X-API-Key", key)
 	require.Equal(t, http.StatusOK, status)
@@ -150,6 +158,7 @@ func TestNothingOfACallersIsSeen(t *testing.T) {
 	// The test has looked at what it means to look at.
 	require.Contains(t, logged, `"msg":"not stored"`)
 	require.Contains(t, logged, `"msg":"request failed"`)
+	require.Contains(t, logged, "panic: a value of type string")
 	require.Contains(t, shown, `notebox_refusals_total{reason="auth"} 1`)
 	require.Contains(t, string(traced), "runner.collect")
 	requireRunIDs(t, logged)

@@ -25,7 +25,7 @@ type tracedRunner struct {
 // Run implements runner.Runner.
 func (r *tracedRunner) Run(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 	ctx, span := r.tracer.Start(ctx, "runner.Run")
-	defer span.End()
+	defer server.EndSpan(span)()
 	if !span.IsRecording() {
 		return r.next.Run(ctx, spec, events)
 	}

@@ -25,7 +25,7 @@ type tracedStore struct {
 // which ends with a name from the user's code.
 func (s *tracedStore) Put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error) {
 	ctx, span := s.tracer.Start(ctx, "storage.Put")
-	defer span.End()
+	defer server.EndSpan(span)()
 	object, err := s.Store.Put(ctx, key, content, name)
 	if !span.IsRecording() {
 		return object, err

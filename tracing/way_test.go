@@ -86,7 +86,7 @@ func kinds(all tracetest.SpanStubs) map[string]bool {
 func value(s tracetest.SpanStub, name string) string {
 	for _, a := range s.Attributes {
 		if a.Key == attribute.Key(name) {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""

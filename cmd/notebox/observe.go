@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -48,11 +47,20 @@ func (s *observeSettings) check() error {
 
 // logger writes to w as the settings say, with the ids of traces.
 func (s *observeSettings) logger(w io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: s.logLevel}
-	if strings.EqualFold(s.logFormat, "json") {
+	if s.logFormat == "json" {
+		o := &slog.HandlerOptions{Level: s.logLevel, ReplaceAttr: inSeconds}
 		return slog.New(tracing.LogHandler(slog.NewJSONHandler(w, o)))
 	}
-	return slog.New(tracing.LogHandler(slog.NewTextHandler(w, o)))
+	return slog.New(tracing.LogHandler(slog.NewTextHandler(w, &slog.HandlerOptions{Level: s.logLevel})))
+}
+
+// inSeconds makes durations numbers that can be compared with the metrics; slog's
+// own are nanoseconds.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
 }
 
 // logExports has what goes wrong with sending traces logged like all else. The

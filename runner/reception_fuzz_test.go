@@ -5,8 +5,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,13 +33,21 @@ func FuzzReception(f *testing.F) {
 	f.Add(slices.Concat(outcome, outcome), 1)
 	f.Add(slices.Concat(outcome, fuzzFrame(frame.KindFile, `{"path":"../a"}`), done), 1)
 	f.Add(slices.Concat(done, outcome), 1)
+	channels := slices.Concat(fuzzFrame(frame.KindChannel, "o\x00\x00\x00\x01"), fuzzFrame(frame.KindChannel, "d\x00\x00\x00\x01data"))
+	f.Add(slices.Concat(channels, event, outcome, done), 1)
+	f.Add(slices.Concat(outcome, channels), 1)
 	f.Add([]byte{1, 'E', 0xff, 0xff, 0xff, 0xff}, 0)
 	f.Add([]byte{1, 'O', 0, 0, 0, 9, '{'}, 0)
 	f.Fuzz(func(t *testing.T, raw []byte, code int) {
 		limits := Limits{Timeout: time.Minute, Output: 1000, Files: 2, FileSize: 100}
 		sink := &fuzzSink{t: t, limits: limits}
 		c := newConversation(&fuzzSandbox{Reader: bytes.NewReader(raw), code: code}, slog.New(slog.DiscardHandler))
-		out, err := newReception(c, Spec{Limits: limits}, sink).receive(t.Context())
+		spec, network := Spec{Limits: limits}, &fuzzNetwork{}
+		if code%2 == 1 {
+			spec.Network = network
+		}
+		out, err := newReception(c, spec, sink).receive(t.Context())
+		require.False(t, network.serving)
 		sink.over = true
 		if err != nil {
 			require.Nil(t, out)
@@ -56,6 +66,25 @@ func fuzzFrame(kind frame.Kind, payload string) []byte {
 	var b bytes.Buffer
 	_ = frame.Write(&b, kind, []byte(payload))
 	return b.Bytes()
+}
+
+// fuzzNetwork sends back what it gets.
+type fuzzNetwork struct{ serving bool }
+
+func (*fuzzNetwork) CA() []byte { return nil }
+
+func (n *fuzzNetwork) Serve(_ context.Context, _ string, l net.Listener) {
+	n.serving = true
+	var conns sync.WaitGroup
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			break
+		}
+		conns.Go(func() { _, _ = io.Copy(c, c) })
+	}
+	conns.Wait()
+	n.serving = false
 }
 
 // fuzzSandbox is a Sandbox that has said all it will.

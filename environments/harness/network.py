@@ -89,7 +89,7 @@ class Network:
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which programs find the proxy."""
-        proxy = f"http://127.0.0.1:{PORT}"
+        proxy = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         names = ("http_proxy", "https_proxy", "all_proxy")
         env = {n: proxy for name in names for n in (name, name.upper())}
         env |= dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1")

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from wire import frame, stream
@@ -33,7 +34,7 @@ class Scene:
         self._reader = reader
         self.dog: Watchdog
 
-    def watch(self, seconds: float = LONG, display: bool = False) -> Watchdog:
+    def watch(self, seconds: float = LONG, display: bool = False, network: Any = None) -> Watchdog:
         kernel = SimpleNamespace(
             watch=lambda ended: setattr(self, "kernel_ends", ended),
             interrupt=lambda: self.note("interrupt"),
@@ -42,7 +43,9 @@ class Scene:
             fileno=lambda: self.listening if display else -1,
             start=self.start_display,
         )
-        self.dog = Watchdog(self._reader, kernel, screen, seconds, lambda: self.note("abort"))
+        self.dog = Watchdog(
+            self._reader, kernel, screen, seconds, lambda: self.note("abort"), network=network
+        )
         run = self.dog.run
 
         def until_exit() -> None:
@@ -236,3 +239,22 @@ def test_display_starts_when_a_program_connects(scene: Scene) -> None:
     os.write(scene.client, b"x")
     dog.finish()
     assert scene.names() == ["display"], "once"
+
+
+def test_what_comes_for_the_network_goes_there(scene: Scene) -> None:
+    got: list[bytes] = []
+    scene.watch(network=SimpleNamespace(receive=got.append))
+    os.write(scene.service, frame(frames.CHANNEL, b"one") + frame(frames.PING))
+    os.write(scene.service, frame(frames.CHANNEL, b"two"))
+    deadline = time.monotonic() + PATIENCE
+    while len(got) < 2 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert got == [b"one", b"two"]
+
+
+def test_without_a_network_it_is_passed_over(scene: Scene) -> None:
+    dog = scene.watch()
+    os.write(scene.service, frame(frames.CHANNEL, b"x"))
+    scene.send(frames.CANCEL)
+    scene.until("kill")
+    assert dog.reason == "cancelled"

@@ -84,18 +84,17 @@ type Job struct {
 	MaxOutput      int64             `json:"max_output"`
 	MaxFiles       int               `json:"max_files"`
 	MaxFileBytes   int64             `json:"max_file_bytes"`
-	Network        *Network          `json:"network,omitempty"` // nil: none
-}
-
-// Network has the harness offer a proxy. The JSON name is the harness's.
-type Network struct {
-	CA string `json:"ca"` // certificates in PEM to trust beside the image's own; may be empty
+	Network        *Network          `json:"network"` // nil: none
 }
 
 type (
 	// Warm says what to import before a job is there. The JSON name is the harness's.
 	Warm struct {
 		Modules []string `json:"modules"`
+	}
+	// Network has the harness offer a proxy. The JSON name is the harness's.
+	Network struct {
+		CA string `json:"ca"` // certificates in PEM to trust beside the image's own; may be empty
 	}
 	// Input announces a file for /mnt/data.
 	Input struct {

@@ -40,6 +40,7 @@ type settings struct {
 	poolSize          poolSize
 	poolMax           int
 	maxSandboxes      int
+	startTimeout      time.Duration
 	admission         runner.AdmissionLimits
 	drain             time.Duration
 }
@@ -85,6 +86,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.Var(&s.poolSize, "pool-size", "sandboxes that wait for runs, warm: a number, or one for each language, python=4,r=1; 0 starts one for each run (default: one for each core that memory has room for)")
 	f.IntVar(&s.poolMax, "pool-max", 0, "how many may wait when runs come faster than that (default: twice the pool's size)")
 	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "sandboxes that exist at one time: starting, warm, running, being removed (default: --max-running and the pool)")
+	f.DurationVar(&s.startTimeout, "start-timeout", runner.DefaultStartTimeout, "how long a sandbox may take to be ready")
 	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
 	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place; with several API keys, one waits in at most as many as are left free")
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
@@ -110,6 +112,7 @@ func (s *settings) check() error {
 		{"--url-ttl", s.urlTTL > 0},
 		{"--result-ttl", s.resultTTL > 0},
 		{"--drain", s.drain >= 0},
+		{"--start-timeout", s.startTimeout > 0},
 	} {
 		if !p.ok {
 			return fmt.Errorf("%s is out of range", p.flag)

@@ -152,6 +152,9 @@ func (e *Engine) create(ctx context.Context, name string, c *container.Config, h
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
 	_, err := e.api.ContainerCreate(creating, c, h, nil, nil, name)
+	if errdefs.IsNotFound(err) {
+		return imageMissing(err)
+	}
 	if errors.Is(err, context.DeadlineExceeded) || client.IsErrConnectionFailed(err) {
 		return fmt.Errorf("create container: %w: %w", errUnanswered, err)
 	}
@@ -194,7 +197,11 @@ func (e *Engine) Capacity(ctx context.Context) (cores int, memory int64, err err
 func (e *Engine) Ready(ctx context.Context, env runner.Environment) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := e.api.ImageInspect(ctx, env.Image); err != nil {
+	_, err := e.api.ImageInspect(ctx, env.Image)
+	switch {
+	case errdefs.IsNotFound(err):
+		return imageMissing(err)
+	case err != nil:
 		return e.explain(err)
 	}
 	return nil
@@ -292,18 +299,28 @@ func (e *Engine) looksAfter(name string) bool {
 	return e.known[name]
 }
 
-// explain turns what callers can act upon into a runner.Error.
+// explain makes a runner.Error of what the daemon did not do: it is away, hangs, ends,
+// or has no room on its disk, and all of that may be over soon. What it refuses to
+// do for our asking is a fault of ours.
 func (e *Engine) explain(err error) error {
 	message := ""
 	switch {
-	case errdefs.IsNotFound(err):
-		message = "the sandbox image is missing: build it with `make image`"
+	case errors.As(err, new(*runner.Error)), errdefs.IsInvalidArgument(err), errors.Is(err, context.Canceled):
+		return err
 	case client.IsErrConnectionFailed(err):
 		message = "the Docker daemon does not answer"
 	case errors.Is(err, context.DeadlineExceeded):
 		message = "starting a sandbox took too long"
 	default:
-		return err
+		message = "the Docker daemon does not start sandboxes"
 	}
+	return unavailable(message, err)
+}
+
+func imageMissing(err error) error {
+	return unavailable("the sandbox image is missing: build it with `make image`", err)
+}
+
+func unavailable(message string, err error) error {
 	return &runner.Error{Code: runner.CodeUnavailable, Message: message, RetryAfter: retryAfter, Err: err}
 }

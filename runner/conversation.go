@@ -28,6 +28,9 @@ const (
 	collectTimeout = 120 * time.Second
 	// goneTimeout is how long to wait for word of an end that writing has met.
 	goneTimeout = time.Second
+	// exitRetry is when those come back whose sandbox ended before it was ready: where
+	// its host was busy, and not the image broken, that is over by then.
+	exitRetry = 5 * time.Second
 	// sigkilled is the exit code of a program that SIGKILL ended.
 	sigkilled = 128 + 9
 )
@@ -85,6 +88,10 @@ func (c *conversation) awaitReady(ctx context.Context, modules []string, hurry <
 	}
 	if ctx.Err() != nil {
 		return &Error{Code: CodeUnavailable, Message: "starting a sandbox took too long", Err: ctx.Err()}
+	}
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && !errors.As(err, new(*Error)) {
+		message := fmt.Sprintf("a sandbox ended before it was ready, with exit code %d", exit.Code)
+		return &Error{Code: CodeUnavailable, Message: message, RetryAfter: exitRetry, Err: err}
 	}
 	if err == nil {
 		go c.ping()
@@ -145,12 +152,15 @@ func (c *conversation) whyNotSent(sending error) error {
 	}
 	select {
 	case r := <-c.ahead:
-		exit := (*ExitError)(nil) // not what a Close of ours makes
+		exit, known := (*ExitError)(nil), (*Error)(nil) // not what a Close of ours makes
+		gone := errors.As(r.err, &exit) || errors.As(r.err, &known)
 		switch {
 		case r.err == nil && r.kind == frame.KindFailed:
 			return failureOfRun(r.payload)
-		case waited && errors.As(r.err, &exit):
-			return fmt.Errorf("%w: %w", errGone, sending)
+		case gone && waited:
+			return fmt.Errorf("%w: %w: %w", errGone, sending, r.err)
+		case known != nil:
+			return fmt.Errorf("%w: %w", sending, r.err)
 		}
 	case <-time.After(goneTimeout): // it is another error: of an input file, say
 	}

@@ -20,7 +20,8 @@ type Engine interface {
 }
 
 // Sandbox is a byte stream to the program inside, and the means to end it.
-// Read returns an *ExitError after the last byte of a program that ended.
+// Read returns an *ExitError after the last byte of a program that ended, in an
+// *Error where it was the sandboxes' host that ended it.
 type Sandbox interface {
 	io.ReadWriteCloser
 	// ID is the sandbox's own name, for logs.

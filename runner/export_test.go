@@ -2,7 +2,7 @@ package runner
 
 // The deadlines, for tests that let that time go by.
 const (
-	StartTimeout   = startTimeout
+	StartTimeout   = DefaultStartTimeout
 	KillTimeout    = killTimeout
 	SendTimeout    = sendTimeout
 	RunSlack       = runSlack

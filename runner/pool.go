@@ -41,6 +41,7 @@ type PoolOptions struct {
 	MaxSandboxes int           // that exist: starting, warm, running, being removed; 0 is no bound
 	FillAtOnce   int           // starts for the stocks at one time while nothing runs; 0 is 1
 	MaxAge       time.Duration // of one that waits; 0 is DefaultMaxAge
+	StartTimeout time.Duration // of a start until the sandbox is ready; 0 is DefaultStartTimeout
 	Log          *slog.Logger
 }
 
@@ -65,6 +66,9 @@ type Pool struct {
 
 // NewPool returns a pool on the engine and begins to fill it.
 func NewPool(engine Engine, o PoolOptions) *Pool {
+	if o.StartTimeout <= 0 {
+		o.StartTimeout = DefaultStartTimeout
+	}
 	p := &Pool{engine: engine, options: o, log: o.Log, stocks: map[string]*stock{}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	for _, s := range o.Stocks {
@@ -195,6 +199,7 @@ func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until ti
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.running++
+			p.resume()
 		}
 		started <- claimed{c, err}
 	})
@@ -210,7 +215,7 @@ func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until ti
 // start returns a sandbox that is ready, in the room that the caller has taken. It
 // gives the room back where it fails, and waits for no removal.
 func (p *Pool) start(ctx context.Context, env Environment, l Limits, modules []string, hurry <-chan struct{}) (*conversation, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.options.StartTimeout)
 	defer cancel()
 	sandbox, err := p.engine.Start(ctx, env, l)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// startTimeout bounds a sandbox's start until it is ready: a second on an
+	// DefaultStartTimeout bounds a sandbox's start until it is ready: a second on an
 	// idle host, many on one where all cores start one.
-	startTimeout = 60 * time.Second
+	DefaultStartTimeout = 60 * time.Second
 	// killTimeout bounds the wait for a sandbox's end; what takes longer goes on
 	// in the background.
 	killTimeout = 15 * time.Second

@@ -26,7 +26,7 @@ func TestSingleUseStart(t *testing.T) {
 	}{
 		{desc: "no image", image: runnertest.FakeMissing, code: runner.CodeUnavailable, message: "start a sandbox"},
 		{desc: "never ready", program: runnertest.NeverReady, code: runner.CodeUnavailable, message: "took too long", took: runner.StartTimeout},
-		{desc: "ends at once", program: runnertest.ExitsAtOnce(3), message: "ended by itself"},
+		{desc: "ends at once", program: runnertest.ExitsAtOnce(3), code: runner.CodeUnavailable, message: "with exit code 3"},
 		{desc: "another version", program: runnertest.OtherVersion, message: "version 2, not 1"},
 		{desc: "another frame", program: rawProgram("\x01E\x00\x00\x00\x02{}"), message: "instead of ready"},
 		{desc: "not frames", program: rawProgram("HTTP/1.1 400 Bad Request\r\n\r\n"), message: "frame of version 72"},

@@ -29,6 +29,7 @@ type readiness struct {
 	proven func() bool                 // a run has just shown what runner and prober would say
 	prober *prober                     // may be nil
 	store  func(context.Context) error
+	disk   func(context.Context) error // for requests under way
 	log    *slog.Logger
 	now    func() time.Time
 
@@ -78,6 +79,9 @@ func (r *readiness) ask(ctx context.Context) *problem {
 			text += ": the store does not answer"
 		}
 		return red(text, err)
+	}
+	if err := r.disk(ctx); err != nil {
+		return red("requests with files cannot be taken in", err)
 	}
 	return nil
 }

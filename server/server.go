@@ -212,7 +212,7 @@ func New(cfg Config) (*Server, error) {
 	seen := &witness{next: cfg.Runner, now: s.now}
 	s.runner = seen
 	s.pool = cfg.Pool
-	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, log: s.log, now: s.now}
+	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, disk: newDiskProbe(s.tempDir).ready, log: s.log, now: s.now}
 	if cfg.Prober != nil {
 		if s.ready.prober, err = s.newProber(cfg.Prober, orDefault(cfg.ProbeEvery, DefaultProbeEvery)); err != nil {
 			return nil, fmt.Errorf("server: %w", err)

@@ -43,6 +43,7 @@ type settings struct {
 	poolSize          poolSize
 	poolMax           int
 	maxSandboxes      int
+	startTimeout      time.Duration
 	admission         runner.AdmissionLimits
 	drain             time.Duration
 	now               func() time.Time // of the keys' limits; nil: time.Now
@@ -96,6 +97,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.Var(&s.poolSize, "pool-size", "sandboxes that wait for runs, warm: a number, or one for each language, python=4,r=1; 0 starts one for each run (default: one for each core that memory has room for)")
 	f.IntVar(&s.poolMax, "pool-max", 0, "how many may wait when runs come faster than that (default: twice the pool's size)")
 	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "sandboxes that exist at one time: starting, warm, running, being removed (default: --max-running and the pool)")
+	f.DurationVar(&s.startTimeout, "start-timeout", runner.DefaultStartTimeout, "how long a sandbox may take to be ready")
 	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
 	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place; with several API keys, one waits in at most as many as are left free")
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
@@ -123,6 +125,7 @@ func (s *settings) check() error {
 		{"--result-ttl", s.resultTTL > 0},
 		{"--retention (0, or at least --url-ttl)", s.retention == 0 || s.retention >= s.urlTTL},
 		{"--drain", s.drain >= 0},
+		{"--start-timeout", s.startTimeout > 0},
 	} {
 		if !p.ok {
 			return fmt.Errorf("%s is out of range", p.flag)

@@ -207,7 +207,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	if err != nil {
 		return err
 	}
-	o := runner.PoolOptions{Limits: s.limits, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, Log: p.log}
+	o := runner.PoolOptions{Limits: s.limits, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Log: p.log}
 	waiting := 0
 	for _, e := range all {
 		if n := sizes[e.Name]; n > 0 {

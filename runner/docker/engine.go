@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptrace"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -41,9 +43,13 @@ const (
 	settleTime = time.Minute
 )
 
-// errUnanswered is the cause where the daemon may have made a container and did
-// not say so.
-var errUnanswered = errors.New("no answer")
+var (
+	// errUnanswered is the cause where the daemon may have made a container and did
+	// not say so.
+	errUnanswered = errors.New("no answer")
+	// errNotAsked is the cause where there was no daemon to make one.
+	errNotAsked = errors.New("no connection")
+)
 
 // Options of an Engine.
 type Options struct {
@@ -112,6 +118,10 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 				s.Close()
 			}
 		}
+		if errors.Is(err, errNotAsked) { // or each request to a service without a daemon would leave something to do
+			e.look(name, false)
+			return
+		}
 		e.removeUntilGone(name, errors.Is(err, errUnanswered))
 	})
 	select {
@@ -151,7 +161,15 @@ func (e *Engine) start(ctx context.Context, name, id string, env runner.Environm
 func (e *Engine) create(ctx context.Context, name string, c *container.Config, h *container.HostConfig) error {
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
+	var connected atomic.Bool
+	creating = httptrace.WithClientTrace(creating, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	_, err := e.api.ContainerCreate(creating, c, h, nil, nil, name)
+	if errdefs.IsNotFound(err) {
+		return imageMissing(err)
+	}
+	if err != nil && !connected.Load() {
+		return fmt.Errorf("create container: %w: %w", errNotAsked, err)
+	}
 	if errors.Is(err, context.DeadlineExceeded) || client.IsErrConnectionFailed(err) {
 		return fmt.Errorf("create container: %w: %w", errUnanswered, err)
 	}
@@ -194,7 +212,11 @@ func (e *Engine) Capacity(ctx context.Context) (cores int, memory int64, err err
 func (e *Engine) Ready(ctx context.Context, env runner.Environment) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := e.api.ImageInspect(ctx, env.Image); err != nil {
+	_, err := e.api.ImageInspect(ctx, env.Image)
+	switch {
+	case errdefs.IsNotFound(err):
+		return imageMissing(err)
+	case err != nil:
 		return e.explain(err)
 	}
 	return nil
@@ -292,18 +314,28 @@ func (e *Engine) looksAfter(name string) bool {
 	return e.known[name]
 }
 
-// explain turns what callers can act upon into a runner.Error.
+// explain makes a runner.Error of what the daemon did not do: it is away, hangs, ends,
+// or has no room on its disk, and all of that may be over soon. What it refuses to
+// do for our asking is a fault of ours.
 func (e *Engine) explain(err error) error {
 	message := ""
 	switch {
-	case errdefs.IsNotFound(err):
-		message = "the sandbox image is missing: build it with `make image`"
+	case errors.As(err, new(*runner.Error)), errdefs.IsInvalidArgument(err), errors.Is(err, context.Canceled):
+		return err
 	case client.IsErrConnectionFailed(err):
 		message = "the Docker daemon does not answer"
 	case errors.Is(err, context.DeadlineExceeded):
 		message = "starting a sandbox took too long"
 	default:
-		return err
+		message = "the Docker daemon does not start sandboxes"
 	}
+	return unavailable(message, err)
+}
+
+func imageMissing(err error) error {
+	return unavailable("the sandbox image is missing: build it with `make image`", err)
+}
+
+func unavailable(message string, err error) error {
 	return &runner.Error{Code: runner.CodeUnavailable, Message: message, RetryAfter: retryAfter, Err: err}
 }

@@ -20,6 +20,9 @@ const (
 	// exitTimeout is how long the daemon may take to tell the exit code after
 	// the stream has ended.
 	exitTimeout = 5 * time.Second
+	// sigtermed is the exit code of a program that SIGTERM ended. No code in a sandbox
+	// can send it to the harness: it is a daemon that ends, or `docker stop`.
+	sigtermed = 128 + 15
 )
 
 // sandbox is a runner.Sandbox: one attached container.
@@ -84,7 +87,11 @@ func (s *sandbox) Read(p []byte) (int, error) {
 	case e := <-s.exit:
 		s.exit <- e
 		if e.err == nil {
-			return n, &runner.ExitError{Code: e.code, Log: s.log.String()}
+			exit := &runner.ExitError{Code: e.code, Log: s.log.String()}
+			if e.code == sigtermed {
+				return n, unavailable("the Docker daemon ended the sandbox", exit)
+			}
+			return n, exit
 		}
 		err = errors.Join(err, e.err)
 	case <-time.After(exitTimeout):
@@ -92,7 +99,7 @@ func (s *sandbox) Read(p []byte) (int, error) {
 			return n, &runner.ExitError{Code: -1, Log: s.log.String()}
 		}
 	}
-	return n, &runner.Error{Code: runner.CodeUnavailable, Message: "the Docker daemon went away", RetryAfter: retryAfter, Err: err}
+	return n, unavailable("the Docker daemon went away", err)
 }
 
 // Close implements runner.Sandbox: it ends the stream, which ends the program

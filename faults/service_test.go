@@ -1,0 +1,349 @@
+package faults_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// codeHello and codeSleep are known to standin as well, see runner/runnertest.
+const (
+	codeHello = `print("hello")`
+	codeSleep = "import time\nprint(\"started\", flush=True)\ntime.sleep(600)"
+)
+
+// service is the program as a process of its own.
+type service struct {
+	t      *testing.T
+	host   string // of its daemon; "" is the machine's
+	id     string
+	folder string // with its state, files and log
+	flags  []string
+	cmd    *exec.Cmd
+	url    string
+	ended  chan struct{} // of this start of it
+}
+
+var services atomic.Int32
+
+// newService is one that is not started yet, in a folder of its own.
+func newService(t *testing.T, host string, flags ...string) *service {
+	t.Helper()
+	name := fmt.Sprintf("s%d", services.Add(1))
+	s := &service{t: t, host: host, id: filepath.Base(suite.folder) + "-" + name, folder: filepath.Join(suite.folder, name), flags: flags}
+	require.NoError(t, os.MkdirAll(s.folder, 0o755))
+	t.Cleanup(s.remove)
+	return s
+}
+
+// onDaemon is one on a daemon of the test's own.
+func onDaemon(t *testing.T, d *daemon, flags ...string) *service {
+	t.Helper()
+	return newService(t, d.host, append([]string{"--image", imageServes}, flags...)...)
+}
+
+// launch starts the process.
+func (s *service) launch() {
+	s.t.Helper()
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	require.NoError(s.t, err)
+	s.cmd = exec.Command(suite.notebox, append([]string{"serve", "--listen", "127.0.0.1:0", "--service-id", s.id,
+		"--state-dir", s.folder + "/state", "--storage", "file://" + s.folder + "/files", "--timeout", "5m", "--max-timeout", "10m"}, s.flags...)...)
+	s.cmd.Dir = s.folder // no .env
+	s.cmd.Env = os.Environ()
+	if s.host != "" {
+		s.cmd.Env = append(s.cmd.Env, "DOCKER_HOST="+s.host)
+	}
+	s.cmd.Stderr = log
+	require.NoError(s.t, s.cmd.Start())
+	ended, cmd := make(chan struct{}), s.cmd
+	s.ended = ended
+	go func() {
+		defer close(ended)
+		defer log.Close()
+		_ = cmd.Wait()
+	}()
+}
+
+// start starts the process, also again, and waits until it serves.
+func (s *service) start() *service {
+	s.t.Helper()
+	s.launch()
+	eventually(s.t, "it serves", func() bool {
+		_, rest, found := strings.Cut(s.logged(), " url=")
+		s.url, _, _ = strings.Cut(rest, " ")
+		return found || s.over()
+	})
+	require.NotEmpty(s.t, s.url, "the service did not start:\n%s", s.logged())
+	return s
+}
+
+func (s *service) over() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// exit waits until it has ended, and returns its exit code.
+func (s *service) exit() int {
+	s.t.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		require.FailNow(s.t, "the service does not end")
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// kill ends it without a word.
+func (s *service) kill() {
+	s.t.Helper()
+	require.NoError(s.t, s.cmd.Process.Kill())
+	s.exit()
+}
+
+// end ends it as an operator does, and holds it to leave nothing.
+func (s *service) end() {
+	s.t.Helper()
+	require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.Zero(s.t, s.exit(), s.logged())
+	require.Empty(s.t, s.containers())
+}
+
+func (s *service) remove() {
+	if s.cmd != nil && s.cmd.Process != nil && !s.over() {
+		_ = s.cmd.Process.Signal(syscall.SIGCONT)
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-s.ended:
+		case <-time.After(stopTime):
+			_ = s.cmd.Process.Kill()
+			<-s.ended
+		}
+	}
+	if s.t.Failed() {
+		s.t.Logf("the service's log:\n%s", s.logged())
+	}
+	if s.host == "" { // another daemon is gone with all that it had
+		for _, name := range containers(s.t, s.host, s.id) {
+			s.t.Errorf("container %s is left", name)
+			_ = exec.Command("docker", "rm", "--force", name).Run()
+		}
+	}
+}
+
+func (s *service) containers() []string { return containers(s.t, s.host, s.id) }
+
+func (s *service) log() string { return filepath.Join(s.folder, "log") }
+
+func (s *service) logged() string {
+	raw, _ := os.ReadFile(s.log())
+	return string(raw)
+}
+
+// answer is what came of a request.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error // none came
+}
+
+// reply is the part of a reply, or of a problem, that these tests look at.
+type reply struct {
+	ID, Status, Text string
+	Files            []struct{ Path, Name, URL string }
+	Skipped          []struct{ Path, Reason string }
+	Notebook         struct{ URL string }
+	Detail           string
+}
+
+// UnmarshalJSON takes a problem's status, which is a number, for none.
+func (r *reply) UnmarshalJSON(raw []byte) error {
+	type plain reply
+	var problem struct{ Detail string }
+	if err := json.Unmarshal(raw, &problem); err != nil || problem.Detail != "" {
+		r.Detail = problem.Detail
+		return err
+	}
+	return json.Unmarshal(raw, (*plain)(r))
+}
+
+// stored are the names of the files that can be had.
+func (r reply) stored() []string {
+	var names []string
+	for _, f := range r.Files {
+		if f.URL != "" {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// url is where a stored file is; "" if there is none of that name.
+func (r reply) url(name string) string {
+	for _, f := range r.Files {
+		if f.Name == name {
+			return f.URL
+		}
+	}
+	return ""
+}
+
+// lost are the paths of what the caller is told that it could not be stored.
+func (r reply) lost() []string {
+	var paths []string
+	for _, s := range r.Skipped {
+		if strings.HasPrefix(s.Reason, "it could not be stored") {
+			paths = append(paths, s.Path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func (a answer) reply(t *testing.T) (r reply) {
+	t.Helper()
+	require.NoError(t, a.err)
+	require.NoError(t, json.Unmarshal(a.body, &r), "%s", a.body)
+	return r
+}
+
+// send may be called from any goroutine.
+func send(method, url, contentType string, body []byte) answer {
+	req, err := http.NewRequest(method, url, bytes.NewReader(body))
+	if err != nil {
+		return answer{err: err}
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	return answer{res.StatusCode, res.Header, raw, err}
+}
+
+// run has the service run code.
+func (s *service) run(code string) answer {
+	return send(http.MethodPost, s.url+"/v1/execute", "text/x-python", []byte(code))
+}
+
+// runLater does the same meanwhile.
+func (s *service) runLater(code string) <-chan answer {
+	answers := make(chan answer, 1)
+	go func() { answers <- s.run(code) }()
+	return answers
+}
+
+// begin has it run code by a stream, and returns when the code has put something
+// out. The answer's body is that of the last event.
+func (s *service) begin(contentType string, body []byte) <-chan answer {
+	s.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, s.url+"/v1/execute", bytes.NewReader(body))
+	require.NoError(s.t, err)
+	req.Header.Set("Content-Type", contentType)
+	req.Header.Set("Accept", "text/event-stream")
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	require.NoError(s.t, err)
+	require.Equal(s.t, http.StatusOK, res.StatusCode)
+	answers, begun := make(chan answer, 1), make(chan struct{})
+	go func() {
+		defer res.Body.Close()
+		out := sync.OnceFunc(func() { close(begun) })
+		defer out()
+		a := answer{status: res.StatusCode, header: res.Header}
+		lines := bufio.NewScanner(res.Body)
+		for lines.Scan() {
+			if data, found := strings.CutPrefix(lines.Text(), "data: "); found {
+				a.body = []byte(data)
+			} else if lines.Text() == "event: output" {
+				out()
+			}
+		}
+		a.err = lines.Err()
+		answers <- a
+	}()
+	select {
+	case <-begun:
+	case <-time.After(patience):
+		require.FailNow(s.t, "the run does not begin")
+	}
+	return answers
+}
+
+// beginCode is begin with code alone.
+func (s *service) beginCode(code string) <-chan answer {
+	s.t.Helper()
+	return s.begin("text/x-python", []byte(code))
+}
+
+// requireRuns has it run something, and well.
+func (s *service) requireRuns() {
+	s.t.Helper()
+	a := s.run(codeHello)
+	require.NoError(s.t, a.err)
+	require.Equal(s.t, http.StatusOK, a.status, "%s", a.body)
+	require.Equal(s.t, "hello\n", a.reply(s.t).Text)
+}
+
+// requireUnavailable is the answer of a service that cannot run code now.
+func requireUnavailable(t *testing.T, a answer) {
+	t.Helper()
+	require.NoError(t, a.err)
+	require.Equal(t, http.StatusServiceUnavailable, a.status, "%s", a.body)
+	require.NotEmpty(t, a.header.Get("Retry-After"))
+	require.NotContains(t, a.reply(t).Detail, suite.folder)
+}
+
+// ready is what /readyz says.
+func (s *service) ready() answer { return send(http.MethodGet, s.url+"/readyz", "", nil) }
+
+// requireReady waits until /readyz answers so.
+func (s *service) requireReady(status int) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("readyz answers %d", status), func() bool { return s.ready().status == status })
+}
+
+// requireContainers waits until it has so many.
+func (s *service) requireContainers(n int) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("there are %d containers", n), func() bool { return len(s.containers()) == n })
+}
+
+// pool is what there is of sandboxes, which a service that is ready tells.
+func (s *service) pool() (p struct{ Warm, Starting, Running, Removing, Sandboxes int }) {
+	var r struct{ Pool any }
+	r.Pool = &p
+	_ = json.Unmarshal(s.ready().body, &r)
+	return p
+}
+
+// requireRunning waits until so many runs have a sandbox.
+func (s *service) requireRunning(n int) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("%d runs go on", n), func() bool { return s.pool().Running == n })
+}

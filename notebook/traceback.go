@@ -69,12 +69,13 @@ func line(out Output, cell cellHead) int {
 		frames = frames[:i]
 	}
 	source, _ := multiline(cell.source)
+	most := strings.Count(source, "\n") + 1
 	timed := strings.HasPrefix(strings.TrimLeft(source, blank), "%%time")
 	found := 0
 	for _, m := range cellFrame.FindAllStringSubmatch(frames, -1) {
 		n, err := strconv.Atoi(m[2])
 		switch {
-		case err != nil:
+		case err != nil || n > most: // the traceback is as hostile as the rest
 		case m[1] == "" && timed:
 			found = n + 1 // after the line of the magic
 		case m[1] != "" && m[1] == cell.count:

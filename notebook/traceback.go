@@ -52,6 +52,9 @@ func joinFrames(raw jsontext.Value) string {
 	return text.String()
 }
 
+// maxLine bounds the line of an error: a notebook of DefaultMaxBytes has no more.
+const maxLine = int(DefaultMaxBytes)
+
 // cellFrame is the head of a frame that belongs to a cell, in IPython 8 and 9,
 // also of a SyntaxError, which is indented: "Cell In[3], line 2", and as before
 // 8.7 "Cell In [3], line 2" and "Input In [3], in <cell line: 2>()". The code
@@ -69,13 +72,12 @@ func line(out Output, cell cellHead) int {
 		frames = frames[:i]
 	}
 	source, _ := multiline(cell.source)
-	most := strings.Count(source, "\n") + 1
 	timed := strings.HasPrefix(strings.TrimLeft(source, blank), "%%time")
 	found := 0
 	for _, m := range cellFrame.FindAllStringSubmatch(frames, -1) {
 		n, err := strconv.Atoi(m[2])
 		switch {
-		case err != nil || n > most: // the traceback is as hostile as the rest
+		case err != nil || n > maxLine: // as hostile as the rest
 		case m[1] == "" && timed:
 			found = n + 1 // after the line of the magic
 		case m[1] != "" && m[1] == cell.count:

@@ -53,7 +53,7 @@ compile() {
   for pattern in "${watched[@]}"; do flags+=("-gcflags=$pattern=-d=libfuzzer"); done
   while read -r folder; do
     program=$work/$(tr / - <<<"$folder").test
-    go test -c "${flags[@]}" -o "$program" "$folder"
+    go test -c "${flags[@]}" -o "$program" "$folder" || return
     (cd "$folder" && "$program" -test.list '^Fuzz') | grep '^Fuzz' | grep -E "${targets:-.}" |
       sed "s|^|$folder $program |" || true # none that was asked for
   done < <(grep -rlE '^func Fuzz\w*\(f \*testing\.F\)' --include='*_test.go' . | xargs -r dirname | sort -u)
@@ -95,6 +95,7 @@ tell() {
     if [ -n "$report" ]; then
       mkdir -p "$found/$target"
       mv "$folder/$input" "$found/$target/"
+      rmdir --ignore-fail-on-non-empty -p "$folder/$(dirname "$input")"
       echo "to keep as a seed, as $folder/$input:"
       if [ "$(wc -c <"$found/$target/$(basename "$input")")" -le "$print_bytes" ]; then
         base64 "$found/$target/$(basename "$input")"
@@ -107,8 +108,11 @@ tell() {
   done <"$work/found"
 }
 
+wants_harness() { [ -z "$targets" ] || [[ harness =~ ^($targets)$ ]]; }
+
+# harness tries its properties; it takes the time that it takes.
 harness() {
-  [ -z "$targets" ] || [[ harness =~ ^($targets)$ ]] || return 0
+  wants_harness || return 0
   scripts/python-tools.sh
   if (cd environments/harness && NOTEBOX_HYPOTHESIS=random ../../.venv/bin/python -m pytest \
     -q -p no:cacheprovider -m hypothesis >"$work/harness.log" 2>&1); then
@@ -123,16 +127,17 @@ harness() {
 }
 
 say "compiling"
-list=$(compile)
-[ -n "$list$targets" ] || die "there is no target"
+list=$(compile) || die "not all compiles"
+[ -n "$list" ] || wants_harness || die "there is no such target"
 say "$(grep -c . <<<"$list" || true) targets, $jobs at a time, $fuzztime each"
 touch "$work/found" "$work/found-harness" "$work/broken"
 export -f search
 export work fuzztime soft_limit hard_limit_kib corpus
+harness &
 if [ -n "$list" ]; then
   xargs -P "$jobs" -L 1 bash -c 'search "$@"' search <<<"$list"
 fi
-harness
+wait
 
 tell
 [ ! -s "$work/found-harness" ] || { echo; echo "== found: harness"; cat "$work/harness.log"; }

@@ -91,6 +91,9 @@ class Executor(ExecutePreprocessor):
         self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
     ) -> NotebookNode | None:
         kind, content = msg["msg_type"], msg["content"]
+        if not (isinstance(kind, str) and isinstance(content, dict)):
+            self._drop(cell_index, kind, "not a message")
+            return None
         if not isinstance(content.get("execution_count", 0), int):
             del content["execution_count"]
         if kind not in _FREE and not self._admit(msg, cell_index):

@@ -115,7 +115,7 @@ harness() {
   wants_harness || return 0
   scripts/python-tools.sh
   if (cd environments/harness && NOTEBOX_HYPOTHESIS=random ../../.venv/bin/python -m pytest \
-    -q -p no:cacheprovider -m hypothesis >"$work/harness.log" 2>&1); then
+    -q --show-capture=no -p no:cacheprovider -m hypothesis >"$work/harness.log" 2>&1); then
     tail -n 1 "$work/harness.log" | sed 's/^/harness: /'
   else
     case $? in

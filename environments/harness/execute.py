@@ -208,7 +208,10 @@ def _size(content: dict[str, Any], kind: str) -> int:
     """
     _check_depth(content)
     if kind == "stream":
-        return len((content["text"] + content["name"]).encode(errors="replace")) - _STREAM_NAME
+        text, name = content["text"], content["name"]
+        if not (isinstance(text, str) and isinstance(name, str)):
+            raise TypeError("a stream's text is a string")
+        return len((text + name).encode(errors="replace")) - _STREAM_NAME
     return len(json.dumps(content, ensure_ascii=False, allow_nan=False).encode(errors="replace"))
 
 

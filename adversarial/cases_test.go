@@ -2,10 +2,12 @@ package adversarial
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+// only names the cases to be sent, all where it is empty: -cases 'A1|B.*'.
+var only = flag.String("cases", "", "regular expression of the ids to send")
 
 // groupsAtOnce is how many services take cases at one time: while one waits for a
 // time limit another one works.
@@ -59,6 +64,10 @@ func (o outcome) String() string {
 func TestCases(t *testing.T) {
 	all, err := Load(os.DirFS("cases"))
 	require.NoError(t, err)
+	if *only != "" {
+		wanted := regexp.MustCompile("^(" + *only + ")$")
+		all = slices.DeleteFunc(all, func(c Case) bool { return !wanted.MatchString(c.ID) })
+	}
 	daemon, err := OpenDaemon()
 	require.NoError(t, err)
 	defer daemon.Close()
@@ -143,7 +152,7 @@ func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome))
 	start := atStart(t, s, daemon, client, known)
 	for _, c := range g.cases {
 		t.Run(c.ID, func(t *testing.T) {
-			o := try(ctx, c, Trial{Service: s, Daemon: daemon, Client: client, Known: known, Start: start})
+			o := try(ctx, c, Trial{Service: s, Daemon: daemon, Client: client, Checks: checks(), Known: known, Start: start})
 			tell(o)
 			require.Empty(t, o.failures, "%s: %s", c.ID, c.Title)
 		})
@@ -157,10 +166,10 @@ func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome))
 func atStart(t *testing.T, s *Service, d *Daemon, client *Client, known *Known) *Holdings {
 	trial := Trial{Service: s, Daemon: d, Client: client, Known: known, load: measureLoad()}
 	defer trial.load.stop()
-	beside, err := beginNeighbour(t.Context(), s.URL, time.Second)
+	beside, err := beginNeighbour(t.Context(), s.URL)
 	require.NoError(t, err)
 	require.NoError(t, trial.next(t.Context()))
-	require.NoError(t, beside.wait())
+	require.NoError(t, beside.end(t.Context()))
 	// What has no limit yet: only the number of sandboxes must be right.
 	most := Holdings{Descriptors: 1 << 20, Goroutines: 1 << 20, Resident: 1 << 50}
 	require.NoError(t, s.Settled(t.Context(), d, known, &most, true))
@@ -169,34 +178,14 @@ func atStart(t *testing.T, s *Service, d *Daemon, client *Client, known *Known) 
 	return &start
 }
 
-// try runs a case and its variants. What failed by time alone has a second try.
-func try(ctx context.Context, c Case, base Trial) outcome {
-	o := outcome{id: c.ID, here: c.Here}
+// try runs a case and says how it went.
+func try(ctx context.Context, c Case, trial Trial) outcome {
 	begun := time.Now()
-	for _, v := range c.attempts() {
-		check, ok := checks()[v.Check]
-		if v.Check != "" && !ok {
-			o.failures = append(o.failures, "there is no check "+v.Check)
-			continue
-		}
-		one := func() []Failure {
-			trial := base
-			trial.Attempt = v.Attempt
-			return trial.Run(ctx, check)
-		}
-		failures := one()
-		if len(failures) > 0 && !slices.ContainsFunc(failures, func(f Failure) bool { return !f.Late }) {
-			o.again = failures[0].Text
-			failures = one()
-		}
-		for _, f := range failures {
-			if v.Name != "" {
-				f.Text = v.Name + ": " + f.Text
-			}
-			o.failures = append(o.failures, f.Text)
-		}
+	result := trial.Run(ctx, &c)
+	o := outcome{id: c.ID, took: time.Since(begun), again: result.Again, here: c.Here}
+	for _, f := range result.Failures {
+		o.failures = append(o.failures, f.Text)
 	}
-	o.took = time.Since(begun)
 	return o
 }
 

@@ -59,6 +59,9 @@ func (c *Case) valid(file string) error {
 	case c.Here != nil && (c.Here.Cannot == "" || c.Here.Nearest == ""):
 		return errors.New("here needs both cannot and nearest")
 	}
+	if len(c.attempts()) == 0 {
+		return errors.New("it sends nothing")
+	}
 	seen := map[string]bool{}
 	for _, v := range c.attempts() {
 		if seen[v.Name] {

@@ -7,36 +7,38 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-const (
-	neighbourStep = 50 * time.Millisecond
-	// neighbourMost bounds how long a neighbour goes on: attacks show within that.
-	neighbourMost = 3 * time.Second
-	// neighbourLimit is its own time limit, which nothing but a hang reaches.
-	neighbourLimit = 60 * time.Second
-)
+// neighbourCode prints a line every 50 ms until it is told to stop.
+const neighbourCode = `import time
+i = 0
+while True:
+    print('line', i, flush=True)
+    i += 1
+    time.sleep(0.05)`
 
-// neighbour is a run of somebody else on the same service.
+// neighbourLimit is its own time limit, above what any case takes.
+const neighbourLimit = 5 * time.Minute
+
+// neighbour is a run of somebody else on the same service, which goes on for as
+// long as the case does.
 type neighbour struct {
-	lines int
-	reply chan error
+	service string
+	id      string
+	events  atomic.Int64 // outputs so far
+	ended   chan error
 }
 
-// beginNeighbour starts a run that prints a line every neighbourStep for d, and
-// returns when the first line has come. A nil error of wait says that all lines came.
-func beginNeighbour(ctx context.Context, service string, d time.Duration) (*neighbour, error) {
-	n := &neighbour{lines: int(min(d, neighbourMost)/neighbourStep) + 1, reply: make(chan error, 1)}
-	body, err := json.Marshal(map[string]any{
-		"timeout": neighbourLimit.Seconds(),
-		"code": fmt.Sprintf("import time\nfor i in range(%d):\n    print('line', i, flush=True)\n    time.sleep(%v)",
-			n.lines, neighbourStep.Seconds()),
-	})
+// beginNeighbour returns when the first line has come.
+func beginNeighbour(ctx context.Context, service string) (*neighbour, error) {
+	n := &neighbour{service: service, ended: make(chan error, 1)}
+	body, err := json.Marshal(map[string]any{"timeout": neighbourLimit.Seconds(), "code": neighbourCode})
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, neighbourLimit+patience)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, service+executePath, strings.NewReader(string(body)))
 	if err != nil {
 		cancel()
@@ -47,17 +49,17 @@ func beginNeighbour(ctx context.Context, service string, d time.Duration) (*neig
 	begun := make(chan struct{})
 	go func() {
 		defer cancel()
-		n.reply <- n.follow(req, begun)
+		n.ended <- n.follow(req, begun)
 	}()
 	select {
 	case <-begun:
 		return n, nil
-	case err := <-n.reply:
+	case err := <-n.ended:
 		return nil, fmt.Errorf("the neighbour did not begin: %w", err)
 	}
 }
 
-// follow reads the events of the run, and holds its reply against what it printed.
+// follow reads the events of the run, and holds its reply against what it prints.
 func (n *neighbour) follow(req *http.Request, begun chan<- struct{}) error {
 	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
@@ -68,43 +70,69 @@ func (n *neighbour) follow(req *http.Request, begun chan<- struct{}) error {
 		return fmt.Errorf("HTTP %d", res.StatusCode)
 	}
 	var event string
-	seen := false
 	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, 4<<20) // the whole reply is one line
 	for lines.Scan() {
 		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
 			event = name
 		}
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if ok && event == "output" && !seen {
-			seen = true
+		switch {
+		case !ok:
+		case event == "started":
+			var started struct{ ID string }
+			if err := json.Unmarshal([]byte(data), &started); err != nil {
+				return err
+			}
+			n.id = started.ID
+		case event == "output" && n.events.Add(1) == 1:
 			close(begun)
-		}
-		if ok && (event == "done" || event == "error") {
+		case event == "done" || event == "error":
 			return n.check(data)
 		}
 	}
 	return fmt.Errorf("its stream ended early: %w", lines.Err())
 }
 
+// check holds the reply of a run that was cancelled: every line until then.
 func (n *neighbour) check(data string) error {
 	var r Reply
 	if err := json.Unmarshal([]byte(data), &r); err != nil {
 		return err
 	}
 	var want strings.Builder
-	for i := range n.lines {
+	for i := range strings.Count(r.Text, "\n") {
 		fmt.Fprintf(&want, "line %d\n", i)
 	}
-	if r.Status != "ok" || r.Text != want.String() {
+	if r.Status != "cancelled" || want.Len() == 0 || r.Text != want.String() {
 		return fmt.Errorf("it is %s and printed %s", r.Status, shown(r.Text))
 	}
 	return nil
 }
 
-// wait returns when the run has ended.
-func (n *neighbour) wait() error {
-	if err := <-n.reply; err != nil {
+// end sees that the run still goes on, and cancels it. A nil error says that nothing
+// of it was lost.
+func (n *neighbour) end(ctx context.Context) error {
+	before := n.events.Load()
+	for deadline := time.Now().Add(patience); n.events.Load() == before; {
+		select {
+		case err := <-n.ended:
+			return fmt.Errorf("the neighbour ended by itself: %w", err)
+		case <-time.After(settlePoll):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the neighbour has printed nothing for %v", patience)
+		}
+	}
+	client := Client{URL: n.service}
+	answers, err := client.Send(ctx, &Request{Method: http.MethodDelete, Path: "/v1/executions/" + n.id}, nil)
+	if err != nil {
+		return fmt.Errorf("cancel the neighbour: %w", err)
+	}
+	if answers[0].Status >= 300 {
+		return fmt.Errorf("cancel the neighbour: HTTP %d: %s", answers[0].Status, answers[0].Body)
+	}
+	if err := <-n.ended; err != nil {
 		return fmt.Errorf("the neighbour: %w", err)
 	}
 	return nil

@@ -1,0 +1,3 @@
+package adversarial
+
+var isolationChecks = map[string]Check{}

@@ -1,0 +1,3 @@
+package adversarial
+
+var outputChecks = map[string]Check{}

@@ -1,0 +1,3 @@
+package adversarial
+
+var requestChecks = map[string]Check{}

@@ -34,11 +34,12 @@ type Attempt struct {
 }
 
 // Request is one HTTP request. Without a method and a path it is a POST to
-// /v1/execute. Of the forms of a body at most one is given.
+// /v1/execute. Of the forms of a body at most one is given; in it, {service} stands
+// for the service's own address and port.
 type Request struct {
 	Method string `yaml:"method"`
 	// Path may begin with {file:NAME}, {image:NAME} or {notebook}: the link to
-	// that in the reply to the request before.
+	// that in the last reply of a run.
 	Path    string            `yaml:"path"`
 	Headers map[string]string `yaml:"headers"` // Host too
 

@@ -43,6 +43,7 @@ func (c *Client) Send(ctx context.Context, r *Request, before *Answer) ([]*Answe
 	if err != nil {
 		return nil, err
 	}
+	body = bytes.ReplaceAll(body, []byte("{service}"), []byte(strings.TrimPrefix(c.URL, "http://")))
 	n := max(1, r.AtOnce)
 	answers, errs := make([]*Answer, n), make([]error, n)
 	var all sync.WaitGroup

@@ -24,17 +24,30 @@ const neighbourLimit = 5 * time.Minute
 
 // neighbour is a run of somebody else on the same service, which goes on for as
 // long as the case does.
-type neighbour struct {
+type neighbour struct{ *stream }
+
+// beginNeighbour returns when the first line has come.
+func beginNeighbour(ctx context.Context, service string) (neighbour, error) {
+	s, err := beginStream(ctx, service, neighbourCode)
+	if err != nil {
+		return neighbour{}, fmt.Errorf("the neighbour: %w", err)
+	}
+	return neighbour{s}, nil
+}
+
+// stream is a run whose events are followed.
+type stream struct {
 	service string
 	id      string
 	events  atomic.Int64 // outputs so far
+	reply   Reply        // once it has ended
 	ended   chan error
 }
 
-// beginNeighbour returns when the first line has come.
-func beginNeighbour(ctx context.Context, service string) (*neighbour, error) {
-	n := &neighbour{service: service, ended: make(chan error, 1)}
-	body, err := json.Marshal(map[string]any{"timeout": neighbourLimit.Seconds(), "code": neighbourCode})
+// beginStream starts a run and returns when the first output has come.
+func beginStream(ctx context.Context, service, code string) (*stream, error) {
+	n := &stream{service: service, ended: make(chan error, 1)}
+	body, err := json.Marshal(map[string]any{"timeout": neighbourLimit.Seconds(), "code": code})
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +68,12 @@ func beginNeighbour(ctx context.Context, service string) (*neighbour, error) {
 	case <-begun:
 		return n, nil
 	case err := <-n.ended:
-		return nil, fmt.Errorf("the neighbour did not begin: %w", err)
+		return nil, fmt.Errorf("it did not begin: %w", err)
 	}
 }
 
-// follow reads the events of the run, and holds its reply against what it prints.
-func (n *neighbour) follow(req *http.Request, begun chan<- struct{}) error {
+// follow reads the events of the run to its end.
+func (n *stream) follow(req *http.Request, begun chan<- struct{}) error {
 	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
 		return err
@@ -71,7 +84,7 @@ func (n *neighbour) follow(req *http.Request, begun chan<- struct{}) error {
 	}
 	var event string
 	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, 4<<20) // the whole reply is one line
+	lines.Buffer(nil, maxBody) // the whole reply is one line
 	for lines.Scan() {
 		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
 			event = name
@@ -88,52 +101,60 @@ func (n *neighbour) follow(req *http.Request, begun chan<- struct{}) error {
 		case event == "output" && n.events.Add(1) == 1:
 			close(begun)
 		case event == "done" || event == "error":
-			return n.check(data)
+			return json.Unmarshal([]byte(data), &n.reply)
 		}
 	}
 	return fmt.Errorf("its stream ended early: %w", lines.Err())
 }
 
-// check holds the reply of a run that was cancelled: every line until then.
-func (n *neighbour) check(data string) error {
-	var r Reply
-	if err := json.Unmarshal([]byte(data), &r); err != nil {
+// cancel ends the run, which must still be going on.
+func (n *stream) cancel(ctx context.Context) error {
+	client := Client{URL: n.service}
+	answers, err := client.Send(ctx, &Request{Method: http.MethodDelete, Path: "/v1/executions/" + n.id}, nil)
+	if err != nil {
+		return fmt.Errorf("cancel a run: %w", err)
+	}
+	if answers[0].Status >= 300 {
+		return fmt.Errorf("cancel a run: HTTP %d: %s", answers[0].Status, answers[0].Body)
+	}
+	if err := <-n.ended; err != nil {
 		return err
 	}
-	var want strings.Builder
-	for i := range strings.Count(r.Text, "\n") {
-		fmt.Fprintf(&want, "line %d\n", i)
-	}
-	if r.Status != "cancelled" || want.Len() == 0 || r.Text != want.String() {
-		return fmt.Errorf("it is %s and printed %s", r.Status, shown(r.Text))
+	if n.reply.Status != "cancelled" {
+		return fmt.Errorf("it is %s, not cancelled", n.reply.Status)
 	}
 	return nil
 }
 
+// cancelled is cancel, and returns the run's seconds of CPU and of the clock.
+func (n *stream) cancelled(ctx context.Context) (cpu, wall float64, err error) {
+	err = n.cancel(ctx)
+	return float64(n.reply.Usage.CPUMS) / 1000, float64(n.reply.Usage.WallMS) / 1000, err
+}
+
 // end sees that the run still goes on, and cancels it. A nil error says that nothing
 // of it was lost.
-func (n *neighbour) end(ctx context.Context) error {
+func (n neighbour) end(ctx context.Context) error {
 	before := n.events.Load()
 	for deadline := time.Now().Add(patience); n.events.Load() == before; {
 		select {
 		case err := <-n.ended:
-			return fmt.Errorf("the neighbour ended by itself: %w", err)
+			return fmt.Errorf("the neighbour ended by itself: %s, %w", n.reply.Status, err)
 		case <-time.After(settlePoll):
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("the neighbour has printed nothing for %v", patience)
 		}
 	}
-	client := Client{URL: n.service}
-	answers, err := client.Send(ctx, &Request{Method: http.MethodDelete, Path: "/v1/executions/" + n.id}, nil)
-	if err != nil {
-		return fmt.Errorf("cancel the neighbour: %w", err)
-	}
-	if answers[0].Status >= 300 {
-		return fmt.Errorf("cancel the neighbour: HTTP %d: %s", answers[0].Status, answers[0].Body)
-	}
-	if err := <-n.ended; err != nil {
+	if err := n.cancel(ctx); err != nil {
 		return fmt.Errorf("the neighbour: %w", err)
+	}
+	var want strings.Builder
+	for i := range strings.Count(n.reply.Text, "\n") {
+		fmt.Fprintf(&want, "line %d\n", i)
+	}
+	if want.Len() == 0 || n.reply.Text != want.String() {
+		return fmt.Errorf("the neighbour printed %s", shown(n.reply.Text))
 	}
 	return nil
 }

@@ -110,7 +110,9 @@ func (t *Trial) SendAll(ctx context.Context) (answers []*Answer, out []Failure) 
 		}
 		load := t.load.highest()
 		for _, a := range now {
-			before = a
+			if a.Reply != nil {
+				before = a
+			}
 			if a.Left {
 				continue
 			}

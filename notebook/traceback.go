@@ -52,6 +52,9 @@ func joinFrames(raw jsontext.Value) string {
 	return text.String()
 }
 
+// maxLine bounds the line of an error: a notebook of DefaultMaxBytes has no more.
+const maxLine = int(DefaultMaxBytes)
+
 // cellFrame is the head of a frame that belongs to a cell, in IPython 8 and 9,
 // also of a SyntaxError, which is indented: "Cell In[3], line 2", and as before
 // 8.7 "Cell In [3], line 2" and "Input In [3], in <cell line: 2>()". The code
@@ -74,7 +77,7 @@ func line(out Output, cell cellHead) int {
 	for _, m := range cellFrame.FindAllStringSubmatch(frames, -1) {
 		n, err := strconv.Atoi(m[2])
 		switch {
-		case err != nil:
+		case err != nil || n > maxLine: // as hostile as the rest
 		case m[1] == "" && timed:
 			found = n + 1 // after the line of the magic
 		case m[1] != "" && m[1] == cell.count:

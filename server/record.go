@@ -30,6 +30,9 @@ const (
 	// recordTime bounds one call of the store for a record: what takes longer
 	// for a few hundred bytes does not work.
 	recordTime = 10 * time.Second
+	// maxStoredWait bounds the Retry-After of a problem that is read back: the service
+	// writes 60 s at most.
+	maxStoredWait = time.Hour
 	// maxRecordBytes is far above a problem that quotes a caller's text.
 	maxRecordBytes = 64 << 10
 )
@@ -193,9 +196,14 @@ func storedOf(p *problem) *storedProblem {
 	return &storedProblem{Status: p.status, Field: p.field, Text: p.text, RetryAfter: p.retryAfter.Seconds()}
 }
 
+// problem is what was stored, or, where that is no answer that HTTP has, a failure.
 func (p *storedProblem) problem() *problem {
 	if p == nil {
 		return nil
 	}
-	return &problem{status: p.Status, field: p.Field, text: p.Text, retryAfter: time.Duration(p.RetryAfter * float64(time.Second))}
+	if p.Status < 400 || http.StatusText(p.Status) == "" {
+		return problemOf(fmt.Errorf("records: a problem of status %d", p.Status))
+	}
+	wait := time.Duration(min(max(p.RetryAfter, 0), maxStoredWait.Seconds()) * float64(time.Second))
+	return &problem{status: p.Status, field: p.Field, text: p.Text, retryAfter: wait}
 }

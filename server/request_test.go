@@ -15,9 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"notebox/environments"
 	"notebox/runner"
-	"notebox/storage"
 )
 
 func TestBadJSON(t *testing.T) {
@@ -254,16 +252,10 @@ func FuzzRequest(f *testing.F) {
 	f.Add("multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=code\r\n\r\n\r\n--b--")
 	var last runner.Spec
 	temp := f.TempDir()
-	store, err := storage.Open(context.Background(), storage.Options{URL: "mem://"})
-	require.NoError(f, err)
-	server, err := New(Config{
-		Runner: runFunc(func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
-			last = spec
-			return executed(spec, runner.StatusOK), nil
-		}),
-		Store: failingStore{store, func(string) bool { return true }}, Environments: []environments.Environment{python}, TempDir: temp, MaxBody: 1 << 20, MaxUpload: 1 << 20,
+	server := fuzzServer(f, temp, func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		last = spec
+		return executed(spec, runner.StatusOK), nil
 	})
-	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, contentType, body string) {
 		req := httptest.NewRequest(http.MethodPost, "http://localhost/v1/execute", strings.NewReader(body))
 		req.Header.Set("Content-Type", contentType)

@@ -91,6 +91,9 @@ class Executor(ExecutePreprocessor):
         self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
     ) -> NotebookNode | None:
         kind, content = msg["msg_type"], msg["content"]
+        if not (isinstance(kind, str) and isinstance(content, dict)):
+            self._drop(cell_index, kind, "not a message")
+            return None
         if not isinstance(content.get("execution_count", 0), int):
             del content["execution_count"]
         if kind not in _FREE and not self._admit(msg, cell_index):
@@ -215,7 +218,10 @@ def _size(content: dict[str, Any], kind: str) -> int:
     """
     _check_depth(content)
     if kind == "stream":
-        return len((content["text"] + content["name"]).encode(errors="replace")) - _STREAM_NAME
+        text, name = content["text"], content["name"]
+        if not (isinstance(text, str) and isinstance(name, str)):
+            raise TypeError("a stream's text is a string")
+        return len((text + name).encode(errors="replace")) - _STREAM_NAME
     return len(json.dumps(content, ensure_ascii=False, allow_nan=False).encode(errors="replace"))
 
 

@@ -8,6 +8,7 @@ before any module can have imported them.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -23,8 +24,15 @@ import privileges
 # Nothing is written beside the tests.
 _home = Path(sys.prefix, "hypothesis")  # the virtual environment's
 hypothesis.configuration.set_hypothesis_home_dir(_home)
-hypothesis.settings.register_profile("harness", database=None, deadline=None, max_examples=60)
-hypothesis.settings.load_profile("harness")
+# An ordinary run tries the same examples each time, so that a change is judged by itself;
+# scripts/fuzz.sh tries others.
+hypothesis.settings.register_profile(
+    "same", database=None, deadline=None, max_examples=60, derandomize=True
+)
+hypothesis.settings.register_profile(
+    "random", database=None, deadline=None, max_examples=300, print_blob=True
+)
+hypothesis.settings.load_profile(os.environ.get("NOTEBOX_HYPOTHESIS", "same"))
 
 
 def _not_here(*_: object, **__: object) -> NoReturn:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wire import Recorder
 
@@ -324,7 +324,6 @@ def _grow(folder: str, content: dict[str, object], path: str = "") -> dict[str, 
     return out
 
 
-@settings(max_examples=40)
 @given(content=TREE)
 def test_any_tree(content: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -1,0 +1,204 @@
+package adversarial
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// only names the cases to be sent, all where it is empty: -cases 'A1|B.*'.
+var only = flag.String("cases", "", "regular expression of the ids to send")
+
+// groupsAtOnce is how many services take cases at one time: while one waits for a
+// time limit another one works.
+const groupsAtOnce = 3
+
+// checks are the functions that a case may name.
+func checks() map[string]Check {
+	all := map[string]Check{}
+	for _, some := range []map[string]Check{resourceChecks, outputChecks, isolationChecks, fileChecks, requestChecks} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+// outcome is the line that is printed for a case.
+type outcome struct {
+	id       string
+	took     time.Duration
+	failures []string
+	again    string // why a second try was needed
+	here     *Here
+}
+
+func (o outcome) String() string {
+	word := "pass"
+	if len(o.failures) > 0 {
+		word = "FAIL"
+	}
+	line := fmt.Sprintf("%s %s %.1fs", o.id, word, o.took.Seconds())
+	if o.again != "" {
+		line += " (second try: " + o.again + ")"
+	}
+	if o.here != nil {
+		line += " (not here: " + o.here.Cannot + "; instead: " + o.here.Nearest + ")"
+	}
+	for _, f := range o.failures {
+		line += "\n    " + f
+	}
+	return line
+}
+
+// TestCases sends every case of cases/ to the real service.
+func TestCases(t *testing.T) {
+	all, err := Load(os.DirFS("cases"))
+	require.NoError(t, err)
+	if *only != "" {
+		wanted := regexp.MustCompile("^(" + *only + ")$")
+		all = slices.DeleteFunc(all, func(c Case) bool { return !wanted.MatchString(c.ID) })
+	}
+	daemon, err := OpenDaemon()
+	require.NoError(t, err)
+	defer daemon.Close()
+
+	begun := time.Now()
+	places := make(chan struct{}, groupsAtOnce)
+	var mu sync.Mutex
+	var outcomes []outcome
+	t.Run("group", func(t *testing.T) {
+		for i, g := range groups(all) {
+			t.Run(g.name(), func(t *testing.T) {
+				t.Parallel()
+				places <- struct{}{}
+				defer func() { <-places }()
+				g.run(t, daemon, fmt.Sprintf("adversarial-%d-%d", os.Getpid(), i), func(o outcome) {
+					mu.Lock()
+					defer mu.Unlock()
+					outcomes = append(outcomes, o)
+					fmt.Println(o)
+				})
+			})
+		}
+	})
+	failed := 0
+	for _, o := range outcomes {
+		if len(o.failures) > 0 {
+			failed++
+		}
+	}
+	fmt.Printf("%d cases, %d failed, %.0fs\n", len(outcomes), failed, time.Since(begun).Seconds())
+	require.Empty(t, planted.canary.Found(), "a secret got out")
+}
+
+// group are the cases of one service.
+type group struct {
+	settings map[string]string
+	cases    []Case
+}
+
+func (g *group) name() string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(g.settings)) {
+		words = append(words, name+"="+filepath.Base(g.settings[name]))
+	}
+	if len(words) == 0 {
+		return "defaults"
+	}
+	return strings.Join(words, ",")
+}
+
+// groups puts the cases with equal settings together, the largest group first.
+func groups(all []Case) []*group {
+	var out []*group
+	for _, c := range all {
+		i := slices.IndexFunc(out, func(g *group) bool { return maps.Equal(g.settings, c.Settings) })
+		if i < 0 {
+			out = append(out, &group{settings: c.Settings})
+			i = len(out) - 1
+		}
+		out[i].cases = append(out[i].cases, c)
+	}
+	slices.SortStableFunc(out, func(a, b *group) int { return len(b.cases) - len(a.cases) })
+	return out
+}
+
+// run starts the service, sends the group's cases one after another, and looks at
+// what the service leaves.
+func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome)) {
+	ctx := t.Context()
+	folder := filepath.Join(planted.folder, id)
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "state"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "state", "secret"), []byte(planted.beside), 0o600))
+	s, err := StartService(planted.program, folder, id, g.settings, planted.env)
+	require.NoError(t, err)
+	keys, err := os.ReadFile(filepath.Join(folder, "state", "link-keys"))
+	require.NoError(t, err)
+	planted.canary.Watch("the links' keys", strings.TrimSpace(string(keys)))
+
+	client := &Client{URL: s.URL, Seen: planted.canary.SearchAnswer}
+	known, err := daemon.Follow(ctx, id)
+	require.NoError(t, err)
+	start := atStart(t, s, daemon, client, known)
+	for _, c := range g.cases {
+		t.Run(c.ID, func(t *testing.T) {
+			o := try(ctx, c, Trial{Service: s, Daemon: daemon, Client: client, Checks: checks(), Known: known, Start: start})
+			tell(o)
+			require.Empty(t, o.failures, "%s: %s", c.ID, c.Title)
+		})
+	}
+	require.NoError(t, s.Settled(ctx, daemon, known, start, true), "after all cases")
+	g.end(t, s, daemon)
+}
+
+// atStart returns what the service holds when it has had a run of each kind and
+// its pool is full: what is made once is no leak.
+func atStart(t *testing.T, s *Service, d *Daemon, client *Client, known *Known) *Holdings {
+	trial := Trial{Service: s, Daemon: d, Client: client, Known: known, load: measureLoad()}
+	defer trial.load.stop()
+	beside, err := beginNeighbour(t.Context(), s.URL)
+	require.NoError(t, err)
+	require.NoError(t, trial.next(t.Context()))
+	require.NoError(t, beside.end(t.Context()))
+	// What has no limit yet: only the number of sandboxes must be right.
+	most := Holdings{Descriptors: 1 << 20, Goroutines: 1 << 20, Resident: 1 << 50}
+	require.NoError(t, s.Settled(t.Context(), d, known, &most, true))
+	start, err := s.Look(t.Context(), d, known)
+	require.NoError(t, err)
+	return &start
+}
+
+// try runs a case and says how it went.
+func try(ctx context.Context, c Case, trial Trial) outcome {
+	begun := time.Now()
+	result := trial.Run(ctx, &c)
+	o := outcome{id: c.ID, took: time.Since(begun), again: result.Again, here: c.Here}
+	for _, f := range result.Failures {
+		o.failures = append(o.failures, f.Text)
+	}
+	return o
+}
+
+// end stops the service and searches all that it leaves for the secrets.
+func (g *group) end(t *testing.T, s *Service, daemon *Daemon) {
+	answers, err := (&Client{URL: s.URL, Seen: planted.canary.SearchAnswer}).Send(t.Context(),
+		&Request{Method: "GET", Path: "/metrics"}, nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, answers)
+	require.NoError(t, s.Stop(t.Context()))
+	left, err := daemon.Containers(t.Context(), s.ID)
+	require.NoError(t, err)
+	require.Empty(t, left, "containers after the service's end")
+	require.NoError(t, planted.canary.SearchFiles("the log", s.Log()))
+	require.NoError(t, planted.canary.SearchFiles("the store", filepath.Join(s.Folder, "files")))
+}

@@ -1,0 +1,216 @@
+package adversarial
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// sandboxUser is the uid of the users' processes, as in runner/docker.
+	sandboxUser = 64000
+
+	// settleTime bounds the wait until a service is back to where it was; a pool of
+	// three is filled in two seconds on a quiet machine.
+	settleTime = 90 * time.Second
+	settlePoll = 100 * time.Millisecond
+
+	// idleDescriptors and idleGoroutines are what a service may have more than at
+	// its start while it goes on: connections to the daemon are kept for 30 s after
+	// their last use, one descriptor and two goroutines each. At its end it has to
+	// have none of them, see Settled.
+	idleDescriptors = 16
+	idleGoroutines  = 40
+	// memorySlack is what a service may have resident beyond its start, bytes. Its
+	// garbage collector lets the heap grow to twice what lives, and a reply of 8 MiB
+	// of output lives as events, as a document and as JSON. It is counted from the
+	// start of a service and not from the case before, so that what every case
+	// leaves behind adds up to more.
+	memorySlack = 160 << 20
+)
+
+// Holdings are what a service holds of the machine.
+type Holdings struct {
+	Containers  []string // of this service on the daemon, by id
+	Kernels     int      // processes of users in them
+	Strays      []string // processes of users in containers of this service that are gone
+	Uploads     []string // files of what is under way
+	Temporary   []string // files in its temporary folder and parts of files in the store
+	Descriptors int
+	Threads     int
+	Goroutines  int   // -1 where it has no metrics that tell
+	Resident    int64 // bytes
+}
+
+// Look returns what the service holds now; known are the containers that it has had.
+func (s *Service) Look(ctx context.Context, d *Daemon, known *Known) (Holdings, error) {
+	var h Holdings
+	var err error
+	if h.Containers, err = d.Containers(ctx, s.ID); err != nil {
+		return h, err
+	}
+	known.add(h.Containers...)
+	h.Kernels, h.Strays = userProcesses(known, h.Containers)
+	h.Uploads = files(filepath.Join(s.Folder, "state", "uploads"), nil)
+	h.Temporary = append(files(filepath.Join(s.Folder, "tmp"), nil),
+		files(filepath.Join(s.Folder, "files"), regexp.MustCompile(`\.tmp$`))...)
+	h.Goroutines = s.goroutines(ctx)
+	proc := fmt.Sprintf("/proc/%d", s.PID)
+	descriptors, err := os.ReadDir(proc + "/fd")
+	if err != nil {
+		return h, fmt.Errorf("the service is gone: %w", err)
+	}
+	h.Descriptors = len(descriptors)
+	h.Threads, h.Resident, err = status(proc + "/status")
+	return h, err
+}
+
+// more names what is more than at the start, and more than slack.
+func (h *Holdings) more(start *Holdings, exactly bool) string {
+	descriptors, goroutines := idleDescriptors, idleGoroutines
+	if exactly {
+		descriptors, goroutines = 0, 0
+	}
+	var out []string
+	add := func(ok bool, format string, args ...any) {
+		if !ok {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	add(len(h.Containers) == poolSize, "%d containers, not the %d of the pool", len(h.Containers), poolSize)
+	add(h.Kernels <= poolSize, "%d processes of users in them, more than one each", h.Kernels)
+	add(len(h.Strays) == 0, "processes of runs that have ended: %q", h.Strays)
+	add(len(h.Uploads) == 0, "files of uploads: %q", h.Uploads)
+	add(len(h.Temporary) == 0, "temporary files: %q", h.Temporary)
+	add(h.Descriptors <= start.Descriptors+descriptors, "%d open files, %d at the start", h.Descriptors, start.Descriptors)
+	add(h.Goroutines <= start.Goroutines+goroutines, "%d goroutines, %d at the start", h.Goroutines, start.Goroutines)
+	add(h.Resident <= start.Resident+memorySlack, "%d MB of memory, %d MB at the start", h.Resident>>20, start.Resident>>20)
+	return strings.Join(out, "; ")
+}
+
+// Settled waits until the service holds what it held at its start, with the slack
+// of one that goes on or, at its end, exactly; memory always has its slack.
+func (s *Service) Settled(ctx context.Context, d *Daemon, known *Known, start *Holdings, exactly bool) error {
+	for deadline := time.Now().Add(settleTime); ; {
+		h, err := s.Look(ctx, d, known)
+		if err != nil {
+			return err
+		}
+		more := h.more(start, exactly)
+		if more == "" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after %v there are %s", settleTime, more)
+		}
+		time.Sleep(settlePoll)
+	}
+}
+
+// userProcesses counts the processes of users in the containers that are there, and
+// lists those in containers that are known and not there any more.
+func userProcesses(known *Known, there []string) (n int, strays []string) {
+	for folder, id := range ofUsers() {
+		switch {
+		case slices.Contains(there, id):
+			n++
+		case known.has(id):
+			name, _ := os.ReadFile(folder + "/comm")
+			strays = append(strays, filepath.Base(folder)+" "+strings.TrimSpace(string(name)))
+		}
+	}
+	return n, strays
+}
+
+// userThreads counts the threads of users' processes in containers that are known.
+func userThreads(known *Known) (n int) {
+	for folder, id := range ofUsers() {
+		if known.has(id) {
+			threads, _, _ := status(folder + "/status")
+			n += threads
+		}
+	}
+	return n
+}
+
+// ofUsers lists the processes of users on this machine: their folder in /proc, and
+// the container that each is in.
+func ofUsers() map[string]string {
+	out := map[string]string{}
+	folders, _ := filepath.Glob("/proc/[0-9]*")
+	for _, folder := range folders {
+		info, err := os.Stat(folder)
+		if err != nil {
+			continue // it has ended
+		}
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == sandboxUser {
+			raw, _ := os.ReadFile(folder + "/cgroup")
+			out[folder] = containerID.FindString(string(raw))
+		}
+	}
+	return out
+}
+
+// containerID is how Docker names a container's control group.
+var containerID = regexp.MustCompile(`[0-9a-f]{64}`)
+
+// files lists what is below a folder, folders left out, whose name matches.
+func files(folder string, name *regexp.Regexp) (out []string) {
+	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && (name == nil || name.MatchString(path)) {
+			out = append(out, strings.TrimPrefix(path, folder+"/"))
+		}
+		return nil // what is removed meanwhile is not there
+	})
+	return out
+}
+
+func status(file string) (threads int, resident int64, err error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return 0, 0, fmt.Errorf("the service is gone: %w", err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		name, value, _ := strings.Cut(line, ":")
+		number, _ := strconv.ParseInt(strings.Fields(value + " 0")[0], 10, 64)
+		switch name {
+		case "Threads":
+			threads = int(number)
+		case "RssAnon":
+			resident = number << 10 // from KiB
+		}
+	}
+	return threads, resident, nil
+}
+
+// goroutines asks the service's metrics.
+func (s *Service) goroutines(ctx context.Context) int {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/metrics", nil)
+	if err != nil {
+		return -1
+	}
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		return -1
+	}
+	defer res.Body.Close()
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "go_goroutines "); ok {
+			n, err := strconv.ParseFloat(text, 64)
+			if err == nil {
+				return int(n)
+			}
+		}
+	}
+	return -1
+}

@@ -1,0 +1,336 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/environments"
+	"notebox/notebook"
+	"notebox/runner"
+	"notebox/storage"
+)
+
+// FuzzWishes holds what Prefer, Idempotency-Key and Accept may say.
+func FuzzWishes(f *testing.F) {
+	f.Add("respond-async, wait=10", "8e03978e-40d5-43dd-bc93-6894a57f9324", "text/event-stream;q=0.9, application/json;q=0.8")
+	f.Add(`a="b,c;d\"", respond-async;x`, "a b", "text/*, */*;q=NaN")
+	f.Add("", "", ",;=,text/event-stream;q=1e999")
+	f.Fuzz(func(t *testing.T, prefer, key, accept string) {
+		w, err := wishesOf(http.Header{"Prefer": {prefer}, "Idempotency-Key": {key}})
+		if err == nil {
+			require.Equal(t, key, w.key)
+			require.Regexp(t, `^[!-~]{1,255}$`, w.key)
+		}
+		if w.async {
+			require.Contains(t, strings.ToLower(prefer), "respond-async")
+		}
+		require.True(t, prefers([]string{prefer, "Respond-Async ;a=b"}, "respond-async"), "what another header says")
+		if wantsEvents(http.Header{"Accept": {accept}}) {
+			require.Contains(t, strings.ToLower(accept), "text/event-stream")
+			require.False(t, wantsEvents(http.Header{"Accept": {accept, "text/event-stream;q=0"}}) &&
+				!strings.Contains(strings.ToLower(accept), "stream"))
+		}
+	})
+}
+
+// FuzzFileKey holds that a path gives a key that leads nowhere else, and that the key's
+// own path gives it again.
+func FuzzFileKey(f *testing.F) {
+	for _, seed := range []string{"runs/a=/b.png", "..%2fx", "%2e%2e/x", "a%252fb", "a%5cb", "a//b", "%00", "%c3%a9", "a/./b", "%", "a;b?c"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		u, err := url.ParseRequestURI(filesPrefix + path)
+		if err != nil {
+			return
+		}
+		key, ok := fileKey(u)
+		if !ok {
+			return
+		}
+		require.NotContains(t, key, "\x00")
+		require.NotContains(t, key, `\`)
+		for part := range strings.SplitSeq(key, "/") {
+			require.NotContains(t, []string{"", ".", ".."}, part)
+		}
+		again, ok := fileKey(&url.URL{Path: filesPrefix + key})
+		require.True(t, ok)
+		require.Equal(t, key, again)
+	})
+}
+
+// fuzzRecords is a store whose records hold what somebody else put there.
+type fuzzRecords struct {
+	Store
+	content map[string][]byte
+}
+
+func (r fuzzRecords) Read(_ context.Context, key string, _ int64) ([]byte, error) {
+	if content, ok := r.content[key]; ok {
+		return content, nil
+	}
+	return nil, storage.ErrNotFound
+}
+func (r fuzzRecords) PutNew(context.Context, string, []byte) error  { return storage.ErrExists }
+func (r fuzzRecords) Replace(context.Context, string, []byte) error { return nil }
+func (r fuzzRecords) Delete(_ context.Context, key string) error    { delete(r.content, key); return nil }
+func (r fuzzRecords) List(_ context.Context, folder string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for key := range r.content {
+			if strings.HasPrefix(key, folder+"/") && !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
+
+// FuzzRecords reads a lease, a result and claims back from a store. Whatever they say, the
+// answer is one that HTTP has, and a sweep ends.
+func FuzzRecords(f *testing.F) {
+	f.Add([]byte(`{"service":"other","instance":"i","expires":"2030-01-01T00:00:00Z","passing":true}`),
+		[]byte(`{"expires":"2030-01-01T00:00:00Z","problem":{"status":422,"field":"code","text":"no","retry_after":1}}`),
+		[]byte(`{"execution":"run_1","fingerprint":"f","made":"2026-01-01T00:00:00Z","closed":true}`))
+	f.Add([]byte(`{}`), []byte(`{"expires":"9999-12-31T23:59:59Z","problem":{"status":-1,"text":"\u0000","retry_after":1e300}}`), []byte(`[`))
+	f.Add([]byte(``), []byte(`{"expires":"2030-01-01T00:00:00Z","problem":{"status":99999}}`), []byte(`{"execution":"../../x"}`))
+	server := fuzzServer(f, f.TempDir(), nil)
+	f.Fuzz(func(t *testing.T, lease, result, newest []byte) {
+		chain := chainOf("", "key")
+		records := fuzzRecords{content: map[string][]byte{
+			executionKey("", "run_1", recordLease):  lease,
+			executionKey("", "run_1", recordResult): result,
+			claimKey(chain, 0):                      newest,
+			claimKey(chain, 1):                      newest,
+		}}
+		now := func() time.Time { return time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC) }
+		b := &book{store: records, now: now, service: "s", instance: "i", ttl: time.Hour}
+		stands, failure, err := b.look(t.Context(), "", "run_1")
+		require.NoError(t, err)
+		if failure != nil {
+			require.Equal(t, ended, stands)
+			requireProblem(t, server, failure)
+		}
+		c, n, err := b.last(t.Context(), chain)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		_, _, err = b.look(t.Context(), "", c.Execution)
+		require.NoError(t, err)
+		b.superseded(t.Context(), &execution{position: &position{chain: chain, claim: 0, made: now()}})
+		require.NoError(t, b.sweepExecution(t.Context(), executionKey("", "run_1", recordLease)))
+		require.NoError(t, b.sweepChain(t.Context(), chain))
+	})
+}
+
+// requireProblem answers a request with p, as every handler's error is.
+func requireProblem(t *testing.T, s *Server, p *problem) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.answerError(p, s.echo.NewContext(httptest.NewRequest(http.MethodGet, "/", nil), w))
+	require.GreaterOrEqual(t, w.Code, 400)
+	require.Less(t, w.Code, 600)
+	require.NotEmpty(t, http.StatusText(w.Code))
+	require.True(t, json.Valid(w.Body.Bytes()))
+	require.LessOrEqual(t, len(w.Header().Get("Retry-After")), 4)
+}
+
+// fuzzServer is a service whose runs are run's, and which stores nothing.
+func fuzzServer(f *testing.F, temp string, run runFunc) *Server {
+	store, err := storage.Open(context.Background(), storage.Options{URL: "mem://"})
+	require.NoError(f, err)
+	server, err := New(Config{
+		Runner: run, Store: failingStore{store, func(string) bool { return true }},
+		Environments: []environments.Environment{python}, TempDir: temp, MaxBody: 1 << 20, MaxUpload: 1 << 20,
+	})
+	require.NoError(f, err)
+	return server
+}
+
+// FuzzEvent reads an event as https://html.spec.whatwg.org/multipage/server-sent-events.html
+// has it: whatever a text holds, it is one event of two lines.
+func FuzzEvent(f *testing.F) {
+	for _, seed := range []string{"a\n\ndata: x", "\r", "\u2028\x00\ufeff", "</script>", "\xff", "\"\\"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		raw, err := event("output", streamOutput{Text: text, Name: text})
+		require.NoError(t, err)
+		rest, ok := strings.CutPrefix(string(raw), "event: output\ndata: ")
+		require.True(t, ok)
+		data, ok := strings.CutSuffix(rest, "\n\n")
+		require.True(t, ok)
+		require.NotContains(t, data, "\n")
+		require.NotContains(t, data, "\r")
+		var out streamOutput
+		require.NoError(t, json.Unmarshal([]byte(data), &out))
+		require.Equal(t, string(bytes.ToValidUTF8([]byte(text), []byte("\ufffd"))) == text, out.Text == text)
+	})
+}
+
+// FuzzFetchURL holds what may be fetched to what its parts say.
+func FuzzFetchURL(f *testing.F) {
+	for _, seed := range []string{"http://a/b", "https://u:p@h/", "http://[::1%25lo]:80/x", "file:///etc/passwd", "http://h\t/", "HTTP://0x7f.1/", "http://a/..", "http:///x", "gopher://h"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		name := nameFromURL(raw)
+		require.NotContains(t, name, "/")
+		u, err := parseFetchURL(raw)
+		if err != nil {
+			return
+		}
+		require.Contains(t, []string{"http", "https"}, u.Scheme)
+		require.Nil(t, u.User)
+		require.NotEmpty(t, u.Hostname())
+		require.LessOrEqual(t, len(raw), fetchURLBytes)
+		// What a redirect to it says is checked by its own text.
+		again, err := parseFetchURL(u.String())
+		if err == nil {
+			require.Equal(t, u.Host, again.Host)
+			require.Equal(t, u.Scheme, again.Scheme)
+		}
+	})
+}
+
+// FuzzFetchAddress holds that no address that Go itself calls special is connected to,
+// nor one that stands for such a one in IPv6.
+func FuzzFetchAddress(f *testing.F) {
+	for _, seed := range []string{
+		"127.0.0.1", "::1", "10.1.2.3", "169.254.169.254", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "fe80::1",
+		"fd00::1", "0.0.0.0", "224.0.0.1", "::127.0.0.1", "100.64.0.1", "8.8.8.8", "2606:4700::1111", "168.63.129.16", "255.255.255.255",
+	} {
+		ip := netip.MustParseAddr(seed)
+		f.Add(ip.AsSlice(), uint16(80))
+	}
+	guard, err := newAddressGuard(nil)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, raw []byte, port uint16) {
+		ip, ok := netip.AddrFromSlice(raw)
+		if !ok {
+			return
+		}
+		if guard.check(netip.AddrPortFrom(ip, port).String()) != nil {
+			return
+		}
+		for _, inner := range append(embedded(ip), ip.Unmap()) {
+			require.True(t, inner.IsGlobalUnicast() && !inner.IsPrivate(), "%v in %v", inner, ip)
+		}
+	})
+}
+
+// embedded returns the IPv4 addresses that an IPv6 one is translated or tunnelled to.
+func embedded(ip netip.Addr) []netip.Addr {
+	if !ip.Is6() {
+		return nil
+	}
+	b := ip.As16()
+	var out []netip.Addr
+	if netip.MustParsePrefix("64:ff9b::/96").Contains(ip) || netip.MustParsePrefix("::/96").Contains(ip) {
+		out = append(out, netip.AddrFrom4([4]byte(b[12:])))
+	}
+	if netip.MustParsePrefix("2002::/16").Contains(ip) {
+		out = append(out, netip.AddrFrom4([4]byte(b[2:6])))
+	}
+	return out
+}
+
+var ownNames = regexp.MustCompile(`(?i)^(localhost|127\.0\.0\.1|\[[0:]*:0*1(%[^\]]*)?\]|[0:]*:0*1|\[::ffff:127\.0\.0\.1\])(:[^:]*)?$`)
+
+// FuzzBrowser holds that without keys, a page gets through only from this machine's own
+// names.
+func FuzzBrowser(f *testing.F) {
+	f.Add("localhost:8080", "http://localhost:8080", "same-origin")
+	f.Add("127.0.0.1", "null", "cross-site")
+	f.Add("[::1]:80", "", "")
+	f.Add("localhost.evil.test", "http://evil.test", "")
+	f.Add("LOCALHOST@evil:1", "", "Cross-Site")
+	rules, err := newBrowserRules(false, "", "", nil)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, host, origin, site string) {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/", nil)
+		r.Host = host
+		r.Header = http.Header{"Origin": {origin}, "Sec-Fetch-Site": {site}}
+		if rules.ownHost(r) {
+			require.Regexp(t, ownNames, host)
+		}
+		if rules.ownHost(r) && rules.ownOrigin(r) {
+			require.True(t, strings.EqualFold(origin, "http://"+host), "%q to %q", origin, host)
+		}
+	})
+}
+
+// FuzzPartial has a sandbox die after any events, one a line.
+func FuzzPartial(f *testing.F) {
+	f.Add("O{\"output_type\":\"display_data\",\"data\":{},\"transient\":{\"display_id\":\"a\"}}\nU{\"output_type\":\"display_data\",\"data\":{\"a/b\":1},\"transient\":{\"display_id\":\"a\"}}\nC")
+	f.Add("O{\"transient\":[]}\nO{\"transient\":{\"display_id\":1}}\nO[\nO\"\\ud800\"\nO{\"a\":1,\"a\":2}")
+	book, err := notebook.New([]string{"x", "y"}, notebook.Kernel{Name: "python3", Language: "python"})
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, events string) {
+		p := newPartial(runner.Spec{Notebook: book, Limits: runner.Limits{Output: 100}})
+		for i, line := range strings.Split(events, "\n") {
+			e := runner.Event{Kind: runner.EventOutput, Cell: i % 3}
+			if line != "" {
+				e.Output = json.RawMessage(line[1:])
+				switch line[0] {
+				case 'U':
+					e.Kind = runner.EventUpdate
+				case 'C':
+					e.Kind = runner.EventClear
+				}
+			}
+			p.add(e)
+		}
+		executed := p.executed()
+		if executed == nil {
+			return
+		}
+		require.True(t, json.Valid(executed))
+		_, err := notebook.Decode(executed, notebook.Limits{})
+		require.NoError(t, err)
+	})
+}
+
+// FuzzForm holds that what a form carries arrives byte for byte, whatever the names and
+// contents are.
+func FuzzForm(f *testing.F) {
+	f.Add("print(1)", "a/b.csv", []byte("\r\n--b\r\n"), "5")
+	f.Add("\x00", `"; filename="../x`, []byte{0xff}, "NaN")
+	f.Add("\xff", "a\r\nX: y", []byte(nil), "-1")
+	var got runner.Spec
+	var files map[string]string
+	server := fuzzServer(f, f.TempDir(), func(_ context.Context, spec runner.Spec, _ runner.Sink) (_ *runner.Outcome, err error) {
+		got = spec
+		files, err = readInputs(spec)
+		return executed(spec, runner.StatusOK), err
+	})
+	f.Fuzz(func(t *testing.T, code, name string, content []byte, timeout string) {
+		contentType, body := formBody(
+			formPart{`name="code"`, code}, formPart{`name="timeout"`, timeout},
+			formPart{`name="files"; filename="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`, string(content)})
+		req := httptest.NewRequest(http.MethodPost, "http://localhost/v1/execute", strings.NewReader(body))
+		req.Header.Set("Content-Type", contentType)
+		w := httptest.NewRecorder()
+		server.Handler().ServeHTTP(w, req)
+		if w.Code != http.StatusOK {
+			require.Less(t, w.Code, 500, "%s", w.Body)
+			require.True(t, json.Valid(w.Body.Bytes()))
+			return
+		}
+		require.Equal(t, []string{code}, sources(t, got))
+		require.Len(t, files, 1)
+		for path, put := range files {
+			requireSafeName(t, path)
+			require.Equal(t, string(content), put)
+		}
+	})
+}

@@ -20,6 +20,9 @@ import (
 // only names the cases to be sent, all where it is empty: -cases 'A1|B.*'.
 var only = flag.String("cases", "", "regular expression of the ids to send")
 
+// show is for who writes a case.
+var show = flag.Bool("show", false, "print every answer")
+
 // groupsAtOnce is how many services take cases at one time: while one waits for a
 // time limit another one works.
 const groupsAtOnce = 3
@@ -27,7 +30,7 @@ const groupsAtOnce = 3
 // checks are the functions that a case may name.
 func checks() map[string]Check {
 	all := map[string]Check{}
-	for _, some := range []map[string]Check{resourceChecks, outputChecks, isolationChecks, fileChecks, requestChecks} {
+	for _, some := range []map[string]Check{resourceChecks, outputChecks, isolationChecks, postureChecks, fileChecks, requestChecks} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -118,11 +121,15 @@ func (g *group) name() string {
 	return strings.Join(words, ",")
 }
 
-// groups puts the cases with equal settings together, the largest group first.
+// groupMost is how many cases one service takes: several services share what would
+// be one long line.
+const groupMost = 12
+
+// groups puts cases with equal settings together, the largest group first.
 func groups(all []Case) []*group {
 	var out []*group
 	for _, c := range all {
-		i := slices.IndexFunc(out, func(g *group) bool { return maps.Equal(g.settings, c.Settings) })
+		i := slices.IndexFunc(out, func(g *group) bool { return len(g.cases) < groupMost && maps.Equal(g.settings, c.Settings) })
 		if i < 0 {
 			out = append(out, &group{settings: c.Settings})
 			i = len(out) - 1
@@ -146,7 +153,7 @@ func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome))
 	require.NoError(t, err)
 	planted.canary.Watch("the links' keys", strings.TrimSpace(string(keys)))
 
-	client := &Client{URL: s.URL, Seen: planted.canary.SearchAnswer}
+	client := &Client{URL: s.URL, Seen: seen}
 	known, err := daemon.Follow(ctx, id)
 	require.NoError(t, err)
 	start := atStart(t, s, daemon, client, known)
@@ -159,6 +166,13 @@ func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome))
 	}
 	require.NoError(t, s.Settled(ctx, daemon, known, start, true), "after all cases")
 	g.end(t, s, daemon)
+}
+
+func seen(a *Answer) {
+	planted.canary.SearchAnswer(a)
+	if *show {
+		fmt.Printf("    HTTP %d after %v: %s\n", a.Status, a.Took, shown(string(a.Body)))
+	}
 }
 
 // atStart returns what the service holds when it has had a run of each kind and

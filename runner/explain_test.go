@@ -18,7 +18,7 @@ func TestExplainExit(t *testing.T) {
 	const traceback = `Traceback (most recent call last):
   File "/opt/notebox/serve.py", line 64, in main
     serve(reader, writer)
-  File "/usr/lib/python3.13/json/decoder.py", line 345, in decode
+  File "/opt/venv/lib/python3.13/site-packages/nbformat/reader.py", line 345, in <module>
     secret = "secret"
   File "/mnt/data/secret.py", line 1, in secret
 json.decoder.JSONDecodeError: secret
@@ -28,7 +28,7 @@ json.decoder.JSONDecodeError: secret
 	require.Equal(t, err, runner.ExplainExitOfRun(err, slog.New(slog.NewTextHandler(&out, nil)).With("run", "run_1")))
 	require.Contains(t, out.String(), "run=run_1 exit_code=1")
 	require.Contains(t, out.String(), "/opt/notebox/serve.py")
-	require.Contains(t, out.String(), "line 345, in decode")
+	require.Contains(t, out.String(), "line 345, in <module>")
 	require.NotContains(t, out.String(), "secret")
 
 	out.Reset()

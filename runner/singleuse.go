@@ -86,4 +86,4 @@ func explainExitOfRun(err error, log *slog.Logger) error {
 }
 
 // tracebackPlace is a line of a Python traceback of the harness or its libraries.
-var tracebackPlace = regexp.MustCompile(`^  File "/(opt/notebox|usr)/[^"]*", line \d+, in \w+`)
+var tracebackPlace = regexp.MustCompile(`^  File "/(opt/notebox|opt/venv|usr)/[^"]*", line \d+, in [\w<>]+`)

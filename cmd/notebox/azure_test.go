@@ -112,9 +112,9 @@ func mustParse(t *testing.T, text string) *url.URL {
 // with the store the service is itself again.
 func TestStoreStopsWithinARun(t *testing.T) {
 	t.Parallel()
-	p, azurite, _ := onAzure(t, "outage")
+	p, azurite, container := onAzure(t, "outage")
 	requireReady(t, p, http.StatusOK)
-	r := stopWithinARun(t, p, azurite)
+	r := stopWithinARun(t, p, azurite, container)
 	require.Equal(t, "ok", r.Status, r.Text)
 	require.Contains(t, r.Text, "before\n")
 	require.Contains(t, r.Text, "after\n")
@@ -140,7 +140,7 @@ func TestStoreStopsWithinARun(t *testing.T) {
 	require.ElementsMatch(t, []string{"/mnt/data/0.csv", "/mnt/data/1.csv", "/mnt/data/2.csv", "image_0.png", "notebook.ipynb"}, lost)
 	requireReady(t, p, http.StatusServiceUnavailable)
 
-	azurite.Start(t)
+	startAgain(t, azurite, container)
 	requireReady(t, p, http.StatusOK)
 	r = executeOn(t, p, map[string]any{"code": plotAndFile, "timeout": 60})
 	require.Equal(t, "ok", r.Status, r.Text)
@@ -153,7 +153,7 @@ func TestStoreStopsWithinARun(t *testing.T) {
 
 // stopWithinARun stops the store while the run sleeps. Where the machine was too slow
 // for that, it lets another one sleep longer.
-func stopWithinARun(t *testing.T, p *program, azurite *storagetest.Server) reply {
+func stopWithinARun(t *testing.T, p *program, azurite *storagetest.Server, container string) reply {
 	t.Helper()
 	for _, pause := range []int{5, 20, 60} {
 		e := streamOn(t.Context(), t, p, map[string]any{"timeout": 200, "code": fmt.Sprintf(`print('before')
@@ -181,10 +181,20 @@ for i in range(3):
 		if stored == 0 && len(r.Images) > 0 && r.Images[0].URL == "" {
 			return r
 		}
-		azurite.Start(t)
+		startAgain(t, azurite, container)
 	}
 	t.Fatal("no run slept long enough for the store to be stopped")
 	return reply{}
+}
+
+// startAgain also makes the container, where Azurite was stopped before it had written
+// it down.
+func startAgain(t *testing.T, azurite *storagetest.Server, container string) {
+	t.Helper()
+	azurite.Start(t)
+	store, err := storage.Open(t.Context(), storage.Options{URL: container, Getenv: azurite.Getenv})
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
 }
 
 // rest reads a run's events up to its reply. A file that was not stored is told as well.

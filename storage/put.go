@@ -23,7 +23,11 @@ const copyBufferBytes = 32 << 10
 func (s *Store) Put(ctx context.Context, key string, content io.Reader, name string) (Object, error) {
 	object, err := s.put(ctx, key, content, name)
 	if err != nil {
-		return Object{}, fmt.Errorf("storage: put %q: %w", key, shown(err))
+		err = shown(err)
+		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err) // a cloud's client has hidden it
+		}
+		return Object{}, fmt.Errorf("storage: put %q: %w", key, err)
 	}
 	return object, nil
 }

@@ -52,9 +52,10 @@ type keeper struct {
 	log     *slog.Logger
 	started time.Time
 	run     string
-	base    string // what links start with
-	tempDir string // for files that are to be sent to the store again
-	waited  atomic.Int64
+	base    string        // what links start with
+	tempDir string        // for files that are to be sent to the store again
+	stall   time.Duration // storeStall; tests have less
+	waited  atomic.Int64  // time that putting in vain has taken
 }
 
 // stored is an object of a run with a link to it.
@@ -119,9 +120,9 @@ func (k *keeper) file(ctx context.Context, name, title string, content io.Reader
 		defer again.Close()
 		timed, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		stall := time.AfterFunc(storeStall, func() { cancel(errStalled) })
+		stall := time.AfterFunc(k.stall, func() { cancel(errStalled) })
 		defer stall.Stop()
-		s, err = k.put(timed, storage.KindFile, name, title, &steadyReader{again, stall})
+		s, err = k.put(timed, storage.KindFile, name, title, &steadyReader{again, stall, k.stall})
 		switch {
 		case err == nil:
 			return s, s.Bytes, nil
@@ -156,11 +157,12 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 type steadyReader struct {
 	io.Reader
 	stall *time.Timer
+	after time.Duration
 }
 
 func (r *steadyReader) Read(p []byte) (int, error) {
 	r.stall.Stop() // the sandbox's time is not the store's
-	defer r.stall.Reset(storeStall)
+	defer r.stall.Reset(r.after)
 	return r.Reader.Read(p)
 }
 

@@ -78,6 +78,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		return out, nil
 	}
 	link := strings.TrimPrefix(s.replied(s.postJSON(`{"code":"x"}`)).Notebook.URL, s.url)
+	upload, uploadText := formBody(formPart{`name="files"; filename="a.csv"`, "1,2"}, formPart{`name="files"; filename="b"`, ""})
+	var kept []keptInput
+	require.NoError(t, json.Unmarshal(s.post("/v1/files", upload, uploadText).body, &kept))
 	form, formText := formBody(formPart{`name="code"`, "x"}, formPart{`name="files"; filename="a"`, "y"})
 	for _, c := range []struct {
 		desc, method, path, contentType, body string
@@ -95,6 +98,13 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"full", "POST", "/v1/execute", "text/plain", "full", 503},
 		{"share", "POST", "/v1/execute", "text/plain", "share", 429},
 		{"broken", "POST", "/v1/execute", "text/plain", "broken", 500},
+		{"kept file", "POST", "/v1/execute", "application/json", `{"code":"x","files":[{"name":"a","id":"` + kept[0].ID + `"}]}`, 200},
+		{"unknown file", "POST", "/v1/execute", "application/json", `{"code":"x","files":[{"name":"a","id":"x"}]}`, 422},
+		{"upload", "POST", "/v1/files", upload, uploadText, 201},
+		{"bad upload", "POST", "/v1/files", upload, "x", 400},
+		{"upload of no form", "POST", "/v1/files", "text/plain", "x", 415},
+		{"delete", "DELETE", "/v1/files/" + kept[0].ID, "", "", 204},
+		{"delete again", "DELETE", "/v1/files/" + kept[0].ID, "", "", 404},
 		{"environments", "GET", "/v1/environments", "", "", 200},
 		{"environments' head", "HEAD", "/v1/environments", "", "", 200},
 		{"file", "GET", link, "", "", 200},
@@ -140,7 +150,7 @@ func TestOpenAPIRefusesWhatTheServiceRefuses(t *testing.T) {
 	schema := doc.Components.Schemas["Request"].Value
 	for _, body := range []string{
 		`{}`, `{"code":"x","cells":["y"]}`, `{"code":"x","unknown":1}`, `{"code":1}`, `{"code":"x","timeout":0}`,
-		`{"code":"x","files":[{"name":"a"}]}`, `{"code":"x","files":[{"name":"a","content":"","url":"http://x"}]}`,
+		`{"code":"x","files":[{"name":"a"}]}`, `{"code":"x","files":[{"id":"a"}]}`, `{"code":"x","files":[{"name":"a","content":"","id":"x"}]}`, `{"code":"x","files":[{"name":"a","content":"","url":"http://x"}]}`,
 		`{"code":"x","env":{"1":"x"}}`, `{"cells":[]}`, `{"code":""}`,
 	} {
 		var v any

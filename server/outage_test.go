@@ -150,22 +150,41 @@ func TestStoreMayReadAgain(t *testing.T) {
 	require.EqualValues(t, 4, store.tries.Load(), "the file, the image, the notebook and result.json")
 }
 
-// TestStoreThatStalls is told from a sandbox that does: the clock stands still while a
-// file is read.
-func TestStoreThatStalls(t *testing.T) {
+// TestStoreThatHangs takes a file, and then never says that it has it.
+func TestStoreThatHangs(t *testing.T) {
+	s := newService(t)
+	k := &keeper{store: hanging{s.server.store}, log: s.server.log, started: time.Now(), run: "run_x", stall: 50 * time.Millisecond}
+	_, size, err := k.file(t.Context(), "a", "a", strings.NewReader("content"))
+	require.Equal(t, errStoreAway, err)
+	require.EqualValues(t, 7, size)
+	require.Positive(t, k.waited.Load())
+}
+
+type hanging struct{ Store }
+
+func (hanging) Put(ctx context.Context, _ string, content io.Reader, _ string) (storage.Object, error) {
+	_, _ = io.Copy(io.Discard, content)
+	<-ctx.Done()
+	return storage.Object{}, ctx.Err()
+}
+
+// TestSandboxMayPause: while a file is read, the store's clock stands still.
+func TestSandboxMayPause(t *testing.T) {
 	var fired atomic.Bool
 	timer := time.AfterFunc(time.Hour, func() { fired.Store(true) })
-	r := &steadyReader{strings.NewReader("content"), timer}
+	r := &steadyReader{Reader: strings.NewReader("content"), stall: timer, after: time.Hour}
+	r.Reader = io.TeeReader(r.Reader, writerFunc(func([]byte) { require.False(t, timer.Stop(), "it is stopped") }))
 	_, err := r.Read(make([]byte, 3))
 	require.NoError(t, err)
 	require.True(t, timer.Stop(), "it waits for the store again")
 	require.False(t, fired.Load())
 	_, err = r.Seek(0, io.SeekStart)
-	require.NoError(t, err)
-	_, err = (&steadyReader{io.MultiReader(), timer}).Seek(0, io.SeekStart)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	timer.Stop()
 }
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
 func TestReadyzIsGreenAgainWithTheStore(t *testing.T) {
 	clock := new(testClock)

@@ -83,11 +83,16 @@ type pacedBody struct {
 	start time.Time
 	grace time.Duration
 	read  int64
+	left  time.Time // when the last Read returned
 	ended bool
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
 	now := time.Now()
+	if !b.left.IsZero() {
+		b.start = b.start.Add(now.Sub(b.left)) // a slow disk or store is not the client's fault
+	}
+	defer func() { b.left = time.Now() }()
 	due := b.start.Add(b.grace + time.Duration(b.read/bodyRate)*time.Second)
 	if quiet := now.Add(b.grace); quiet.Before(due) { // what came fast earns no long pause
 		due = quiet

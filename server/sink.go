@@ -41,7 +41,7 @@ type sink struct {
 // newSink returns the sink of a run. Its end must be called.
 func (s *Server) newSink(ctx context.Context, p *plan, to listener) *sink {
 	k := &sink{
-		keeper:  &keeper{store: s.store, log: s.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: s.tempDir},
+		keeper:  &keeper{store: s.store, log: s.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: s.tempDir, stall: storeStall},
 		partial: newPartial(p.spec),
 		decoder: notebook.NewDecoder(decodeLimits(p.spec)),
 	}

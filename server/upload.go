@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 
 	"notebox/storage"
 )
@@ -112,18 +113,22 @@ func (u *upload) failed(err error) error {
 
 // publish makes the inputs known.
 func (u *upload) publish() error {
+	ctx, cancel := context.WithTimeout(u.ctx, storeAllTime)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(inputsAtOnce)
 	for _, known := range u.kept {
-		key, _ := inputKey(u.owner, known.ID, storage.PartAbout)
-		raw, err := encodeJSON(known)
-		if err != nil {
+		group.Go(func() error {
+			key, _ := inputKey(u.owner, known.ID, storage.PartAbout)
+			raw, err := encodeJSON(known)
+			if err == nil {
+				_, err = u.server.store.Put(ctx, key, bytes.NewReader(raw), string(storage.PartAbout))
+			}
 			return err
-		}
-		ctx, cancel := context.WithTimeout(u.ctx, storeTime)
-		_, err = u.server.store.Put(ctx, key, bytes.NewReader(raw), string(storage.PartAbout))
-		cancel()
-		if err != nil {
-			return u.failed(err)
-		}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return u.failed(err)
 	}
 	return nil
 }
@@ -133,13 +138,17 @@ func (u *upload) publish() error {
 func (u *upload) undo() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), storeTime)
 	defer cancel()
-	var failed error
+	group, ctx := errgroup.WithContext(ctx) // a store that fails once is not asked for each
+	group.SetLimit(inputsAtOnce)
 	for _, id := range u.begun {
-		if failed = u.server.removeInput(ctx, u.owner, id); failed != nil {
-			break
-		}
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return u.server.removeInput(ctx, u.owner, id)
+		})
 	}
-	if failed != nil {
-		u.server.log.WarnContext(ctx, "files of an upload that failed are left in the store", "error", failed)
+	if err := group.Wait(); err != nil {
+		u.server.log.Warn("files of an upload that failed are left in the store", "error", err)
 	}
 }

@@ -71,7 +71,8 @@ func openAzure(ctx context.Context, u *url.URL, getenv func(string) string) (ope
 // connect makes a client with the best of the account's credentials.
 func (a *azure) connect(account azureAccount) (services *service.Client, err error) {
 	options := &service.ClientOptions{ClientOptions: policy.ClientOptions{
-		Retry: policy.RetryOptions{MaxRetries: cloudTries - 1},
+		Retry:     policy.RetryOptions{MaxRetries: cloudTries - 1},
+		Transport: account.transport,
 	}}
 	switch {
 	case account.key != "":
@@ -108,7 +109,7 @@ func (a *azure) makeContainer(ctx context.Context) error {
 			return fmt.Errorf("it is missing, and cannot be made: %w", err)
 		}
 	}
-	if azureStatus(err) == http.StatusForbidden && !bloberror.HasCode(err, bloberror.AuthenticationFailed) {
+	if bloberror.HasCode(err, bloberror.AuthorizationPermissionMismatch, bloberror.AuthorizationResourceTypeMismatch, bloberror.InsufficientAccountPermissions) {
 		return nil
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
 // azureAccount is where an account answers, and one way to be let in; without any, the
@@ -15,7 +16,10 @@ type azureAccount struct {
 	url, name string
 	key       string
 	sas       string
-	identity  azcore.TokenCredential // of tests
+
+	// of tests
+	identity  azcore.TokenCredential
+	transport policy.Transporter
 }
 
 // findAzureAccount reads the variables of the Azure CLI and of gocloud, and those that

@@ -14,7 +14,8 @@ import (
 //     beyond ASCII stand for themselves. So "out.csv", "a b.png" and "数据.csv" do.
 //   - Every other byte is "=" and two upper-case hex digits: "100%.csv" is "100=25.csv".
 //     So is a dot at the end of a component (Azure drops it; "." and ".." have one), a
-//     space at either end, and the dot of a last ".attrs" or ".tmp" (fileblob's own).
+//     space at either end, the dot of a last ".attrs" or ".tmp" (fileblob's own), and the
+//     first "_" of "__0x" (gocloud's escape): what a driver would change, links would not.
 //   - A folder ends in "=": "plots/a.png" is "plots=/a.png". So the file "a" and the file
 //     "a/b" can stand beside each other in a store whose folders are real.
 //   - A component that is too long goes on in the next, and ends in "=-" where it breaks.
@@ -36,6 +37,9 @@ const (
 
 	// maxNameComponents is far below the 254 path segments that Azure allows.
 	maxNameComponents = 100
+
+	// driverEscape begins what gocloud's drivers write for a character.
+	driverEscape = "__0x"
 
 	folderMark  = "="
 	breakMark   = "=-"
@@ -80,7 +84,7 @@ func escapeComponent(component string) []string {
 		r, size := utf8.DecodeRuneInString(component[i:])
 		edge := r == ' ' && (i == 0 || i == len(component)-1) || r == '.' && i == len(component)-1
 		unit := component[i : i+size]
-		if edge || i == reserved || !plain(r, size) {
+		if edge || i == reserved || strings.HasPrefix(component[i:], driverEscape) || !plain(r, size) {
 			unit = "=" + strings.ToUpper(hex.EncodeToString([]byte{component[i]}))
 			size = 1
 		}

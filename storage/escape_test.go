@@ -38,6 +38,7 @@ func TestRunKey(t *testing.T) {
 		{"sidecar where case counts nothing", "run_1", KindFile, "a.ATTRS", prefix + "a=2EATTRS"},
 		{"temporary", "run_1", KindFile, ".tmp", prefix + "=2Etmp"},
 		{"only inside", "run_1", KindFile, "a.attrs.tmp.csv", prefix + "a.attrs.tmp.csv"},
+		{"gocloud's escape", "run_1", KindFile, "a___0x2f__b", prefix + "a_=5F_0x2f__b"},
 		{"empty", "run_1", KindFile, "", prefix + "=_"},
 		{"absolute", "run_1", KindFile, "/a", prefix + "=_=/a"},
 		{"not UTF-8", "run_1", KindFile, "a\xff", prefix + "a=FF"},

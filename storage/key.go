@@ -92,14 +92,15 @@ func nameOf(key string) string {
 }
 
 // validKey reports whether key means one object and that one alone in every store: no
-// component that a file system resolves, nothing that fileblob keeps for itself, no
-// character that it would escape. Every result of RunKey is valid.
+// component that a file system resolves, nothing that fileblob keeps for itself, nothing
+// that a driver or a cloud would write in another way. Every result of RunKey is valid.
 func validKey(key string) bool {
-	if len(key) > maxKeyBytes || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
+	if len(key) > maxKeyBytes || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) ||
+		strings.ContainsAny(key, `"#%?\`) || strings.Contains(key, driverEscape) {
 		return false
 	}
 	for part := range strings.SplitSeq(key, "/") {
-		if part == "" || part == "." || part == ".." || len(part) > maxComponentBytes || reservedEnding(part) >= 0 {
+		if part == "" || strings.HasSuffix(part, ".") || len(part) > maxComponentBytes || reservedEnding(part) >= 0 {
 			return false
 		}
 	}

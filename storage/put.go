@@ -30,9 +30,14 @@ func (s *Store) Put(ctx context.Context, key string, content io.Reader, name str
 		if err == nil {
 			return object, nil
 		}
-		if !Temporary(err) || !from.rewind() || !tries.wait(ctx) {
-			return Object{}, fmt.Errorf("storage: put %q: %w", key, shown(err))
+		if Temporary(err) && from.rewind() && tries.wait(ctx) {
+			continue
 		}
+		err = shown(err)
+		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err) // a cloud's client has hidden it
+		}
+		return Object{}, fmt.Errorf("storage: put %q: %w", key, err)
 	}
 }
 

@@ -119,7 +119,7 @@ func (s *Store) read(ctx context.Context, key string, maxBytes int64) ([]byte, e
 	}
 	r, err := s.bucket.NewReader(ctx, key, nil)
 	if err != nil {
-		return nil, s.known(err)
+		return nil, s.notFound(ctx, err)
 	}
 	defer func() { _ = r.Close() }()
 	content, err := io.ReadAll(io.LimitReader(r, maxBytes+1))

@@ -30,7 +30,7 @@ func Temporary(err error) bool {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return false
-	case errors.As(err, &lookup):
+	case errors.As(err, &lookup), errors.Is(err, context.DeadlineExceeded):
 		return true
 	}
 	switch gcerrors.Code(err) {

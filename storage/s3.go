@@ -15,12 +15,16 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
 )
 
 // s3Region is signed where a server of one's own has no regions.
 const s3Region = "us-east-1"
+
+// abortTimeout bounds taking back an upload: whoever waits for it has given up already.
+const abortTimeout = 5 * time.Second
 
 // s3 is a bucket of Amazon S3, or of a server that speaks its protocol.
 type s3 struct {
@@ -97,6 +101,7 @@ func s3Config(ctx context.Context, u *url.URL, getenv func(string) string) (aws.
 	}
 	return cfg, func(o *awss3.Options) {
 		o.UsePathStyle = pathStyle
+		o.APIOptions = append(o.APIOptions, outliveUpload)
 		if endpoint == "" {
 			return
 		}
@@ -105,6 +110,21 @@ func s3Config(ctx context.Context, u *url.URL, getenv func(string) string) (aws.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	}, nil
+}
+
+// outliveUpload lets the request that takes back the parts of an upload be sent although
+// the upload's context has ended. Its client has a setting for that, which gocloud does
+// not pass on; without it the parts stay, unseen and paid for.
+func outliveUpload(stack *middleware.Stack) error {
+	if stack.ID() != "AbortMultipartUpload" {
+		return nil
+	}
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("notebox:outliveUpload",
+		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+			defer cancel()
+			return next.HandleInitialize(ctx, in)
+		}), middleware.Before)
 }
 
 // makeBucket makes the bucket where it is missing. Credentials that may not look are

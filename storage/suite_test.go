@@ -197,6 +197,7 @@ func badKeys(t *testing.T, s *storage.Store, _ *clock) {
 	for _, key := range []string{
 		"", "/", "/runs/a", "runs/a/", "runs//a", "runs/./a", "runs/../runs/a", "..", "../runs/a", "runs/..",
 		"runs/a.attrs", "runs/a.18f0000000000000.tmp", "runs/a\n", "runs/\x00a", "runs/\xff",
+		"runs/a.", "runs/a../b", "runs/a__0x2f__b", `runs/a\b`, "runs/a?b", "runs/a%2fb", "runs/a#b",
 		"runs/" + strings.Repeat("a", 250), strings.Repeat("a/", 600) + "a",
 	} {
 		_, err := s.Put(t.Context(), key, strings.NewReader("b"), "b")

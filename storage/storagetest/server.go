@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +20,9 @@ import (
 const (
 	// startTimeout is for a machine that does much else: each starts in a second or two.
 	startTimeout = 2 * time.Minute
+
+	// stopTimeout is longer than idle connections hold a server that ends.
+	stopTimeout = 30 * time.Second
 
 	// portTries bounds how often another process may take the port that was free.
 	portTries = 5
@@ -59,6 +63,9 @@ func (s *Server) URL(testing.TB) string {
 
 // Getenv gives the variables that let a Store in.
 func (s *Server) Getenv(name string) string { return s.variables[name] }
+
+// Environment are the variables that Getenv gives, for another process.
+func (s *Server) Environment() map[string]string { return maps.Clone(s.variables) }
 
 // With is Getenv with some variables changed; those that are empty are not set.
 func (s *Server) With(changed map[string]string) func(string) string {
@@ -101,7 +108,8 @@ func (s *Server) Start(t testing.TB) {
 	}
 }
 
-// Stop ends the server at once, as a power cut does.
+// Stop ends the server. It may write down what it has: Azurite keeps its list of
+// containers in memory for seconds.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	if s.stopping != nil {
@@ -110,6 +118,11 @@ func (s *Server) Stop(t testing.TB) {
 		if err := s.stopping(ctx); err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
+	}
+	_ = s.running.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.running.ended:
+	case <-time.After(stopTimeout):
 	}
 	s.kill()
 }

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestRetentionIsAsLongAsLinksWork, or there would be links to nothing.
+func TestRetentionIsAsLongAsLinksWork(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		desc  string
+		flags []string
+		ok    bool
+	}{
+		{"as it is", nil, true},
+		{"for ever", []string{"--retention", "0"}, true},
+		{"as long", []string{"--retention", "1h", "--url-ttl", "1h"}, true},
+		{"shorter", []string{"--retention", "1h"}, false},
+		{"negative", []string{"--retention", "-1h"}, false},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			var s settings
+			set := flag.NewFlagSet("test", flag.ContinueOnError)
+			s.register(set)
+			require.NoError(t, set.Parse(c.flags))
+			if c.ok {
+				require.NoError(t, s.check())
+				return
+			}
+			require.EqualError(t, s.check(), "--retention (0, or at least --url-ttl) is out of range")
+		})
+	}
+}

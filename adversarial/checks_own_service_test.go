@@ -62,7 +62,10 @@ func (a *asker) ask(desc string, want int, r Request) *Answer {
 		return &Answer{Header: http.Header{}}
 	}
 	if got[0].Status != want {
-		*a.out = append(*a.out, failed("%s: HTTP %d, not %d: %s", desc, got[0].Status, want, shown(string(got[0].Body))))
+		f := failed("%s: HTTP %d, not %d: %s", desc, got[0].Status, want, shown(string(got[0].Body)))
+		// A sandbox that does not start in time is the machine's.
+		f.Late = want < 400 && got[0].Status == http.StatusServiceUnavailable
+		*a.out = append(*a.out, f)
 	}
 	return got[0]
 }
@@ -112,7 +115,10 @@ func twoKeys(ctx context.Context, _ *Trial) (out []Failure) {
 	second := b.ask("the same key, another body", 200, Request{Code: "print('of b')", Headers: same})
 	again := a.ask("the same again", 200, Request{Code: "print('of a')", Headers: same})
 	a.ask("another body", 409, Request{Code: "print('of b')", Headers: same})
-	if first.Reply == nil || second.Reply == nil || again.Reply == nil || first.Reply.ID != again.Reply.ID ||
+	if first.Reply == nil || second.Reply == nil || again.Reply == nil {
+		return append(out, stop()...) // which has been said
+	}
+	if first.Reply.ID != again.Reply.ID ||
 		first.Reply.ID == second.Reply.ID || second.Reply.Text != "of b\n" {
 		out = append(out, failed("the idempotent replies are %s, %s and %s", first.Body, second.Body, again.Body))
 	}
@@ -238,14 +244,13 @@ func (f *fetching) refused(url, why string) {
 	}
 }
 
-// got runs code that prints the file's content.
-func (f *fetching) got(url string) string {
+// got runs code that prints the file's content, which must be this.
+func (f *fetching) got(url, want string) {
 	a := f.ask(url, 200, Request{Code: "print(open('/mnt/data/a').read(), end='')",
 		Fields: map[string]any{"files": []any{map[string]any{"name": "a", "url": url}}}})
-	if a.Reply == nil {
-		return ""
+	if a.Reply != nil && strings.TrimSuffix(a.Reply.Text, "\n") != want {
+		*f.out = append(*f.out, failed("%s is %s, not %s", url, shown(a.Reply.Text), want))
 	}
-	return strings.TrimSuffix(a.Reply.Text, "\n")
 }
 
 // hosts are those of this machine: loopback, its own addresses, the service itself.
@@ -282,19 +287,18 @@ func (f *fetching) contents() {
 	f.refused(f.open+"/announced", "it is larger than what may be fetched")
 	f.refused(f.open+"/endless", "it is larger than what may be fetched")
 	f.refused(f.open+"/gzip", "the server answered in a content encoding that was not asked for")
-	if got := f.got(f.open + "/good"); got != "content" {
-		*f.out = append(*f.out, failed("the allowed server's file is %s", shown(got)))
-	}
+	f.got(f.open+"/good", "content")
 }
 
-// names: inner.test is loopback; rebind.test is an allowed address when it is first
+// names: those of numbers are none. inner.test is loopback; rebind.test is an allowed address when it is first
 // asked for, and loopback ever after.
 func (f *fetching) names(dns *resolver) {
 	port := f.open[strings.LastIndexByte(f.open, ':'):]
-	f.refused("http://inner.test"+f.closed+"/", refusedAddress)
-	if got := f.got("http://rebind.test" + port + "/where"); got != "127.0.0.2" {
-		*f.out = append(*f.out, failed("the name was connected to at %s, not where it was first", shown(got)))
+	for _, host := range []string{"2130706433", "0x7f.1", "127.1", "017700000001", "127.0.0.1.nip.test"} {
+		f.refused("http://"+host+f.closed+"/", "its host was not found")
 	}
+	f.refused("http://inner.test"+f.closed+"/", refusedAddress)
+	f.got("http://rebind.test"+port+"/where", "127.0.0.2")
 	f.refused("http://rebind.test"+port+"/where", refusedAddress)
 	f.refused(f.open+"/redirect?to=http://rebind.test"+port+"/where", refusedAddress)
 	if n := dns.asked.Load(); n != 3 {
@@ -333,7 +337,7 @@ func withResolver() (program string, r *resolver, err error) {
 	r.all.Go(r.serve)
 	settings := filepath.Join(planted.folder, "resolv.conf")
 	program = filepath.Join(planted.folder, "notebox-with-resolver")
-	if err = os.WriteFile(settings, []byte("nameserver "+address+"\n"), 0o644); err == nil {
+	if err = os.WriteFile(settings, []byte("nameserver "+address+"\noptions timeout:30\n"), 0o644); err == nil {
 		err = os.WriteFile(program, []byte(fmt.Sprintf(`#!/bin/sh
 exec unshare --mount sh -c 'mount --bind %s /etc/resolv.conf && exec "$@"' sh %s "$@"
 `, settings, planted.program)), 0o755)

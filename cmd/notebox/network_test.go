@@ -87,7 +87,10 @@ with ThreadPoolExecutor(100) as pool:
     content = requests.get(base + '/big').content
     assert len(content) == `+fmt.Sprint(bigFile)+`
     assert requests.post(base + '/sum', data=content).text == hashlib.sha256(content).hexdigest()
-    print(hashlib.sha256(content).hexdigest())`)
+    open('/mnt/data/big', 'wb').write(content)
+    got = subprocess.check_output(['curl', '-fsS', '-T', '/mnt/data/big', base + '/sum'], text=True)
+    assert got == hashlib.sha256(content).hexdigest()
+os.remove('/mnt/data/big')`)
 	})
 	t.Run("outputs go on", func(t *testing.T) {
 		requireRun(t, p, true, o.where()+`import threading

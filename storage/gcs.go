@@ -174,6 +174,8 @@ func (g *gcs) once(ctx context.Context, o *blob.WriterOptions) (context.Context,
 	return ctx, g.bucket
 }
 
+func (*gcs) takesBack() bool { return false }
+
 // missing: gocloud says NotFound where access is denied, too.
 func (*gcs) missing(err error) bool {
 	return errors.Is(err, gcloud.ErrBucketNotExist) || gcsStatus(err) == http.StatusForbidden

@@ -45,7 +45,7 @@ type Request struct {
 
 	Code    string         `yaml:"code"`    // the form for most: JSON with this code
 	Cells   []string       `yaml:"cells"`   // or with these cells
-	Timeout float64        `yaml:"timeout"` // seconds, of the run
+	Timeout float64        `yaml:"timeout"` // seconds, of the run; 120 where not given
 	Fields  map[string]any `yaml:"fields"`  // more fields of that JSON
 
 	Raw      *string   `yaml:"raw"`      // a body as it is
@@ -70,15 +70,15 @@ type Generate struct {
 	Suffix string `yaml:"suffix"`
 }
 
-// defaultTimeout of a run whose request names none, seconds: that of the service.
-const defaultTimeout = 30
+// defaultTimeout of a run whose request names none. What ends by itself must not
+// meet it on a busy machine.
+const defaultTimeout = 2 * time.Minute
 
 func (r *Request) timeout() time.Duration {
-	seconds := r.Timeout
-	if seconds <= 0 {
-		seconds = defaultTimeout
+	if r.Timeout <= 0 {
+		return defaultTimeout
 	}
-	return time.Duration(seconds * float64(time.Second))
+	return time.Duration(r.Timeout * float64(time.Second))
 }
 
 // ofRun reports whether a request asks for code to be run.

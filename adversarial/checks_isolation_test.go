@@ -45,7 +45,7 @@ func daemonGone(ctx context.Context, t *Trial) []Failure {
 // brokenImage starts a service with an image that is the real one, but for what its
 // containers run, and sends it the requests.
 func brokenImage(ctx context.Context, t *Trial) (out []Failure) {
-	for _, entrypoint := range [][]string{{"/bin/false"}, {"/bin/sh", "-c", "echo no frame; exec sleep 600"}} {
+	for _, entrypoint := range [][]string{{"/bin/false"}, {"/bin/sh", "-c", "echo no frame; exec sleep 600"}, {"/bin/sleep", "600"}} {
 		for _, text := range t.withEntrypoint(ctx, entrypoint) {
 			out = append(out, Failure{Text: fmt.Sprintf("%v: %s", entrypoint, text)})
 		}

@@ -19,7 +19,7 @@ const (
 	executePath = "/v1/execute"
 	// patience is how long an answer is waited for in all: far above any case's
 	// timeout, so that what never ends is told from what is late.
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 	// maxBody is what is read of an answer, bytes: a service that answers more than
 	// this is wrong whatever a case expects. 8 MiB of output come twice, as text and
 	// as outputs, each escaped to at most six times its size.

@@ -37,6 +37,9 @@ const (
 	// start of a service and not from the case before, so that what every case
 	// leaves behind adds up to more.
 	memorySlack = 160 << 20
+	// peakSlack is what it may ever have had beyond its start, bytes: several such
+	// replies at once, and far less than the gigabytes that cases try to put out.
+	peakSlack = 512 << 20
 )
 
 // Holdings are what a service holds of the machine.
@@ -47,9 +50,9 @@ type Holdings struct {
 	Uploads     []string // files of what is under way
 	Temporary   []string // files in its temporary folder and parts of files in the store
 	Descriptors int
-	Threads     int
 	Goroutines  int   // -1 where it has no metrics that tell
-	Resident    int64 // bytes
+	Resident    int64 // bytes, now
+	Peak        int64 // bytes, the most it has had
 }
 
 // Look returns what the service holds now; known are the containers that it has had.
@@ -71,7 +74,8 @@ func (s *Service) Look(ctx context.Context, d *Daemon, known *Known) (Holdings, 
 		return h, fmt.Errorf("the service is gone: %w", err)
 	}
 	h.Descriptors = len(descriptors)
-	h.Threads, h.Resident, err = status(proc + "/status")
+	own, err := status(proc + "/status")
+	h.Resident, h.Peak = own.resident, own.peak
 	return h, err
 }
 
@@ -95,6 +99,7 @@ func (h *Holdings) more(start *Holdings, exactly bool) string {
 	add(h.Descriptors <= start.Descriptors+descriptors, "%d open files, %d at the start", h.Descriptors, start.Descriptors)
 	add(h.Goroutines <= start.Goroutines+goroutines, "%d goroutines, %d at the start", h.Goroutines, start.Goroutines)
 	add(h.Resident <= start.Resident+memorySlack, "%d MB of memory, %d MB at the start", h.Resident>>20, start.Resident>>20)
+	add(h.Peak <= start.Peak+peakSlack, "%d MB of memory at the most, %d MB at the start", h.Peak>>20, start.Peak>>20)
 	return strings.Join(out, "; ")
 }
 
@@ -136,8 +141,8 @@ func userProcesses(known *Known, there []string) (n int, strays []string) {
 func userThreads(known *Known) (n int) {
 	for folder, id := range ofUsers() {
 		if known.has(id) {
-			threads, _, _ := status(folder + "/status")
-			n += threads
+			one, _ := status(folder + "/status")
+			n += one.threads
 		}
 	}
 	return n
@@ -175,22 +180,30 @@ func files(folder string, name *regexp.Regexp) (out []string) {
 	return out
 }
 
-func status(file string) (threads int, resident int64, err error) {
+// process is what the kernel says of one; see proc_pid_status(5).
+type process struct {
+	threads        int
+	resident, peak int64 // bytes
+}
+
+func status(file string) (p process, err error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return 0, 0, fmt.Errorf("the service is gone: %w", err)
+		return p, fmt.Errorf("the process is gone: %w", err)
 	}
 	for line := range strings.Lines(string(raw)) {
 		name, value, _ := strings.Cut(line, ":")
 		number, _ := strconv.ParseInt(strings.Fields(value + " 0")[0], 10, 64)
 		switch name {
 		case "Threads":
-			threads = int(number)
+			p.threads = int(number)
 		case "RssAnon":
-			resident = number << 10 // from KiB
+			p.resident = number << 10 // from KiB
+		case "VmHWM":
+			p.peak = number << 10
 		}
 	}
-	return threads, resident, nil
+	return p, nil
 }
 
 // goroutines asks the service's metrics.

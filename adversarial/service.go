@@ -59,6 +59,7 @@ func StartService(program, folder, id string, flags map[string]string, env []str
 		"pool-max":    fmt.Sprint(poolSize), // so that their number is known
 		"max-running": "8",                  // more than any core count would give, so that none waits
 		"drain":       "1s",
+		"timeout":     defaultTimeout.String(),
 	}
 	maps.Copy(all, flags)
 	args := []string{"serve"}

@@ -198,6 +198,8 @@ func (s *s3) once(ctx context.Context, _ *blob.WriterOptions) (context.Context, 
 	return ctx, s.single
 }
 
+func (*s3) partBytes() int { return partBytes }
+
 func (*s3) takesBack() bool { return true }
 
 func (*s3) missing(err error) bool {

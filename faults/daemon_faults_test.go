@@ -30,16 +30,21 @@ func TestG03DaemonRestarts(t *testing.T) {
 			cut := s.runLater(codeSleep)
 			s.requireRunning(1)
 
+			t.Log("asking", time.Now())
 			stopAsking := s.keepAsking(4)
 			d.stop(c.by)
+			t.Log("stopped", time.Now())
 			requireUnavailable(t, <-cut)
 			s.requireReady(http.StatusServiceUnavailable)
 			requireUnavailable(t, s.run(codeHello))
 			require.Equal(t, http.StatusOK, send(http.MethodGet, s.url+"/healthz", "", nil).status)
 
+			t.Log("start", time.Now())
 			d.start()
+			t.Log("started", time.Now())
 			s.requireReady(http.StatusOK)
 			eventually(t, "code runs again", func() bool { return s.run(codeHello).status == http.StatusOK })
+			t.Log("again", time.Now())
 			answers := stopAsking()
 			require.Positive(t, answers[http.StatusOK])
 			require.Positive(t, answers[http.StatusServiceUnavailable])
@@ -47,6 +52,7 @@ func TestG03DaemonRestarts(t *testing.T) {
 			eventually(t, "what the daemon left is removed, and the pool full", func() bool {
 				return s.pool().Warm >= 2 && len(s.containers()) == s.pool().Sandboxes
 			})
+			t.Log("full", time.Now())
 			s.end()
 		})
 	}

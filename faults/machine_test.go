@@ -108,9 +108,9 @@ func removeCgroups(name string) {
 			return
 		}
 		for _, path := range all {
-			within, _ := filepath.Glob(path + "/*/")
+			within, _ := filepath.Glob(path + "/*") // of a container whose daemon was killed
 			for _, folder := range append(within, path) {
-				_ = syscall.Rmdir(filepath.Clean(folder))
+				_ = syscall.Rmdir(folder) // refused by files, which are no more than a view
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func (s *service) remove() {
 			<-s.ended
 		}
 	}
-	if s.t.Failed() {
+	if s.t.Failed() || os.Getenv("DBG") != "" {
 		s.t.Logf("the service's log:\n%s", s.logged())
 	}
 	if s.host == "" { // another daemon is gone with all that it had

@@ -86,6 +86,14 @@ func (p *Pool) failed(s *stock, err error) {
 	p.fillAfter(s.pause)
 }
 
+// resume has the stocks filled again where starts had failed: one has just succeeded.
+// The lock is held.
+func (p *Pool) resume() {
+	for _, s := range p.stocks {
+		s.pause, s.resume = 0, time.Time{}
+	}
+}
+
 // shelve puts a sandbox that is ready into the stock, until it is taken or ends
 // by itself. The lock is held.
 func (p *Pool) shelve(s *stock, c *conversation) {

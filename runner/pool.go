@@ -199,6 +199,7 @@ func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until ti
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.running++
+			p.resume()
 		}
 		started <- claimed{c, err}
 	})

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptrace"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -41,9 +43,13 @@ const (
 	settleTime = time.Minute
 )
 
-// errUnanswered is the cause where the daemon may have made a container and did
-// not say so.
-var errUnanswered = errors.New("no answer")
+var (
+	// errUnanswered is the cause where the daemon may have made a container and did
+	// not say so.
+	errUnanswered = errors.New("no answer")
+	// errNotAsked is the cause where there was no daemon to make one.
+	errNotAsked = errors.New("no connection")
+)
 
 // Options of an Engine.
 type Options struct {
@@ -112,6 +118,10 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 				s.Close()
 			}
 		}
+		if errors.Is(err, errNotAsked) { // or each request to a service without a daemon would leave something to do
+			e.look(name, false)
+			return
+		}
 		e.removeUntilGone(name, errors.Is(err, errUnanswered))
 	})
 	select {
@@ -151,9 +161,14 @@ func (e *Engine) start(ctx context.Context, name, id string, env runner.Environm
 func (e *Engine) create(ctx context.Context, name string, c *container.Config, h *container.HostConfig) error {
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
+	var connected atomic.Bool
+	creating = httptrace.WithClientTrace(creating, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	_, err := e.api.ContainerCreate(creating, c, h, nil, nil, name)
 	if errdefs.IsNotFound(err) {
 		return imageMissing(err)
+	}
+	if err != nil && !connected.Load() {
+		return fmt.Errorf("create container: %w: %w", errNotAsked, err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || client.IsErrConnectionFailed(err) {
 		return fmt.Errorf("create container: %w: %w", errUnanswered, err)

@@ -14,6 +14,7 @@ import (
 // TestG03DaemonRestarts: the Docker daemon restarts in mid-run, in both ways. Who
 // asks meanwhile is told to come back; the service recovers by itself.
 func TestG03DaemonRestarts(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		desc string
 		by   syscall.Signal
@@ -30,21 +31,16 @@ func TestG03DaemonRestarts(t *testing.T) {
 			cut := s.runLater(codeSleep)
 			s.requireRunning(1)
 
-			t.Log("asking", time.Now())
 			stopAsking := s.keepAsking(4)
 			d.stop(c.by)
-			t.Log("stopped", time.Now())
 			requireUnavailable(t, <-cut)
 			s.requireReady(http.StatusServiceUnavailable)
 			requireUnavailable(t, s.run(codeHello))
 			require.Equal(t, http.StatusOK, send(http.MethodGet, s.url+"/healthz", "", nil).status)
 
-			t.Log("start", time.Now())
 			d.start()
-			t.Log("started", time.Now())
 			s.requireReady(http.StatusOK)
 			eventually(t, "code runs again", func() bool { return s.run(codeHello).status == http.StatusOK })
-			t.Log("again", time.Now())
 			answers := stopAsking()
 			require.Positive(t, answers[http.StatusOK])
 			require.Positive(t, answers[http.StatusServiceUnavailable])
@@ -52,7 +48,6 @@ func TestG03DaemonRestarts(t *testing.T) {
 			eventually(t, "what the daemon left is removed, and the pool full", func() bool {
 				return s.pool().Warm >= 2 && len(s.containers()) == s.pool().Sandboxes
 			})
-			t.Log("full", time.Now())
 			s.end()
 		})
 	}

@@ -136,7 +136,7 @@ func (s *service) remove() {
 			<-s.ended
 		}
 	}
-	if s.t.Failed() || os.Getenv("DBG") != "" {
+	if s.t.Failed() {
 		s.t.Logf("the service's log:\n%s", s.logged())
 	}
 	if s.host == "" { // another daemon is gone with all that it had
@@ -256,7 +256,7 @@ func (s *service) requireContainers(n int) {
 }
 
 // pool is what there is of sandboxes, which a service that is ready tells.
-func (s *service) pool() (p struct{ Warm, Running, Sandboxes int }) {
+func (s *service) pool() (p struct{ Warm, Starting, Running, Removing, Sandboxes int }) {
 	var r struct{ Pool any }
 	r.Pool = &p
 	_ = json.Unmarshal(s.ready().body, &r)

@@ -147,14 +147,17 @@ def await_frame(reader: frames.Reader, expected: bytes, kernel: Kernel | None = 
 
 
 def await_input(fd: int, pid: int) -> None:
-    """Return when there is something to read; reading knows how long to wait for that."""
+    """Return when there is something to read. Raises what reading does where nothing comes."""
     process = os.pidfd_open(pid)
     try:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         poll.register(process, select.POLLIN)
-        if (process, select.POLLIN) in poll.poll(frames.IDLE_SECONDS * 1000):
+        ready = poll.poll(frames.IDLE_SECONDS * 1000)
+        if (process, select.POLLIN) in ready:
             raise RuntimeError("the kernel ended while it waited")
+        if not ready:  # or reading would wait once more
+            raise frames.StreamClosed
     finally:
         os.close(process)
 

@@ -27,6 +27,7 @@ type readiness struct {
 	runner func(context.Context) error // may be nil
 	proven func() bool                 // a run has just shown what runner would say
 	store  func(context.Context) error
+	disk   func(context.Context) error // for requests under way
 	log    *slog.Logger
 	now    func() time.Time
 
@@ -72,6 +73,9 @@ func (r *readiness) ask(ctx context.Context) *problem {
 	}
 	if err := r.store(ctx); err != nil {
 		return red("files cannot be stored", err)
+	}
+	if err := r.disk(ctx); err != nil {
+		return red("requests with files cannot be taken in", err)
 	}
 	return nil
 }

@@ -90,6 +90,8 @@ func problemOf(err error) *problem {
 		return &problem{status: http.StatusTooManyRequests, text: ofRunner.Message, retryAfter: ofRunner.RetryAfter, cause: err}
 	case errors.As(err, &ofRunner):
 		return &problem{status: http.StatusServiceUnavailable, text: ofRunner.Message, retryAfter: ofRunner.RetryAfter, cause: err}
+	case errors.Is(err, errWorkspace):
+		return &problem{status: http.StatusServiceUnavailable, text: "files of requests cannot be kept at this time", retryAfter: diskRetry, cause: err}
 	case errors.As(err, &tooManyBytes):
 		return tooLarge("", "the body is larger than %d bytes", tooManyBytes.Limit)
 	case errors.As(err, &ofEcho):

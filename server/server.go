@@ -171,7 +171,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	seen := &witness{next: cfg.Runner, now: s.now}
 	s.runner = seen
-	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, log: s.log, now: s.now}
+	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, disk: newDiskProbe(s.tempDir).ready, log: s.log, now: s.now}
 	s.pool = cfg.Pool
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	s.background.Go(s.sweepRecords)

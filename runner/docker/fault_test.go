@@ -42,9 +42,9 @@ func TestDaemonHangs(t *testing.T) {
 	}
 }
 
-// TestLostAnswer has the connection break when the daemon has been asked for a
+// TestG05AnswerLost has the connection break when the daemon has been asked for a
 // container.
-func TestLostAnswer(t *testing.T) {
+func TestG05AnswerLost(t *testing.T) {
 	env := environment(t)
 	for _, c := range []struct {
 		desc string

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import codecs
 import json
+import subprocess
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -92,6 +94,16 @@ def test_job_after_pings() -> None:
     sent = frame(frames.PING) * 3 + frame(frames.HURRY) + frame(frames.JOB, JOB)
     with stream(sent) as (reader, _):
         assert json.loads(serve.await_frame(reader, frames.JOB)) == JOB
+
+
+def test_silence_before_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "IDLE_SECONDS", 0.5)
+    with stream() as (reader, _), subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as kernel:
+        waited: list[float] = []
+        monkeypatch.setattr(reader, "read", lambda: waited.append(0))
+        with pytest.raises(frames.StreamClosed):
+            serve.await_frame(reader, frames.JOB, SimpleNamespace(pid=kernel.pid))  # type: ignore[arg-type]
+        assert waited == [], "it does not wait once more"
 
 
 @pytest.mark.parametrize("kind", [frames.GO, frames.NOTEBOOK_IN, frames.CANCEL, b"?"])

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	// diskRetry is when those come back whose files had no room: others' requests
+	// are over by then.
+	diskRetry = 10 * time.Second
+	// probeBytes is what a probe writes: a block of a file system, as less may have a
+	// place where none is left.
+	probeBytes = 4 << 10
+)
+
+// diskProbe tells whether files can be written to a folder now. Where the disk hangs,
+// one goroutine does, and not one for each call.
+type diskProbe struct {
+	folder string
+	place  chan struct{} // of the probe that goes on
+}
+
+func newDiskProbe(folder string) *diskProbe {
+	return &diskProbe{folder: folder, place: make(chan struct{}, 1)}
+}
+
+// ready returns nil where a file could be written, within ctx.
+func (p *diskProbe) ready(ctx context.Context) error {
+	select {
+	case p.place <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("write to the temporary folder: no answer: %w", ctx.Err())
+	}
+	written := make(chan error, 1)
+	go func() {
+		defer func() { <-p.place }()
+		written <- p.write()
+	}()
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("write to the temporary folder: no answer: %w", ctx.Err())
+	}
+}
+
+// write leaves nothing; what a process that dies leaves is swept with the workspaces.
+func (p *diskProbe) write() error {
+	f, err := os.CreateTemp(p.folder, workspacePrefix)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(make([]byte, probeBytes))
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

@@ -32,19 +32,15 @@ func TestG08DiskFull(t *testing.T) {
 		r := a.reply(t)
 		require.Equal(t, "ok", r.Status)
 		require.Contains(t, r.Text, "written\n")
-		require.Len(t, r.Files, 1)
-		require.Equal(t, "small", r.Files[0].Name)
-		require.Len(t, r.Skipped, 1)
-		require.Equal(t, "/mnt/data/big", r.Skipped[0].Path)
-		require.Equal(t, "it could not be stored", r.Skipped[0].Reason)
+		require.Equal(t, []string{"small"}, r.stored())
+		require.Equal(t, []string{"/mnt/data/big"}, r.lost())
 		for path := range filesBelow(t, files) {
 			if _, old := before[path]; !old {
 				require.NotContains(t, path, "/big", "half of a file")
 				require.NotEqual(t, ".tmp", filepath.Ext(path))
 			}
 		}
-		fetched := send(http.MethodGet, r.Files[0].URL, "", nil)
-		require.Equal(t, "small", string(fetched.body))
+		require.Equal(t, "small", string(send(http.MethodGet, r.url("small"), "", nil).body))
 
 		empty()
 		empty = fill(t, files, 0)
@@ -52,14 +48,15 @@ func TestG08DiskFull(t *testing.T) {
 		require.Contains(t, string(s.ready().body), "files cannot be stored")
 		a = s.run("write big and small")
 		require.Equal(t, http.StatusOK, a.status, "%s", a.body)
-		require.Len(t, a.reply(t).Skipped, 3, "both files and the executed notebook: %s", a.body)
+		require.Empty(t, a.reply(t).stored())
+		require.Subset(t, a.reply(t).lost(), []string{"/mnt/data/big", "/mnt/data/small", "notebook.ipynb"})
 		require.Empty(t, a.reply(t).Notebook.URL)
 		require.Contains(t, a.reply(t).Text, "written\n", "the result is there without the store")
 		empty()
 		s.requireReady(http.StatusOK)
 		a = s.run("write big and small")
-		require.Len(t, a.reply(t).Files, 2)
-		require.Len(t, send(http.MethodGet, a.reply(t).Files[0].URL, "", nil).body, 4<<20)
+		require.Equal(t, []string{"big", "small"}, a.reply(t).stored())
+		require.Len(t, send(http.MethodGet, a.reply(t).url("big"), "", nil).body, 4<<20)
 		s.end()
 	})
 	t.Run("the state's", func(t *testing.T) {

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -9,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -184,6 +187,40 @@ func (r *reply) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*plain)(r))
 }
 
+// stored are the names of the files that can be had.
+func (r reply) stored() []string {
+	var names []string
+	for _, f := range r.Files {
+		if f.URL != "" {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// url is where a stored file is; "" if there is none of that name.
+func (r reply) url(name string) string {
+	for _, f := range r.Files {
+		if f.Name == name {
+			return f.URL
+		}
+	}
+	return ""
+}
+
+// lost are the paths of what the caller is told that it could not be stored.
+func (r reply) lost() []string {
+	var paths []string
+	for _, s := range r.Skipped {
+		if strings.HasPrefix(s.Reason, "it could not be stored") {
+			paths = append(paths, s.Path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
 func (a answer) reply(t *testing.T) (r reply) {
 	t.Helper()
 	require.NoError(t, a.err)
@@ -220,6 +257,48 @@ func (s *service) runLater(code string) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() { answers <- s.run(code) }()
 	return answers
+}
+
+// begin has it run code by a stream, and returns when the code has put something
+// out. The answer's body is that of the last event.
+func (s *service) begin(contentType string, body []byte) <-chan answer {
+	s.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, s.url+"/v1/execute", bytes.NewReader(body))
+	require.NoError(s.t, err)
+	req.Header.Set("Content-Type", contentType)
+	req.Header.Set("Accept", "text/event-stream")
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	require.NoError(s.t, err)
+	require.Equal(s.t, http.StatusOK, res.StatusCode)
+	answers, begun := make(chan answer, 1), make(chan struct{})
+	go func() {
+		defer res.Body.Close()
+		out := sync.OnceFunc(func() { close(begun) })
+		defer out()
+		a := answer{status: res.StatusCode, header: res.Header}
+		lines := bufio.NewScanner(res.Body)
+		for lines.Scan() {
+			if data, found := strings.CutPrefix(lines.Text(), "data: "); found {
+				a.body = []byte(data)
+			} else if lines.Text() == "event: output" {
+				out()
+			}
+		}
+		a.err = lines.Err()
+		answers <- a
+	}()
+	select {
+	case <-begun:
+	case <-time.After(patience):
+		require.FailNow(s.t, "the run does not begin")
+	}
+	return answers
+}
+
+// beginCode is begin with code alone.
+func (s *service) beginCode(code string) <-chan answer {
+	s.t.Helper()
+	return s.begin("text/x-python", []byte(code))
 }
 
 // requireRuns has it run something, and well.

@@ -32,6 +32,7 @@ func main() {
 		os.Exit(exitCode)
 	}
 	host := runnertest.NewFake()
+	host.On("1+1", func(k *runnertest.Kernel) { k.Print("2\n") }) // what a service may prove itself by
 	host.On("write big and small", func(k *runnertest.Kernel) {
 		k.Files["big"], k.Files["small"] = strings.Repeat("x", bigFile), "small"
 		k.Print("written\n")

@@ -21,7 +21,7 @@ import (
 const (
 	// patience bounds every wait for what happens within seconds on a quiet
 	// machine: no test is to fail because the machine is busy.
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 	// poll is the time between two looks.
 	poll = 50 * time.Millisecond
 	// dataRoot is the size of a daemon's disk in bytes: the two images and the
@@ -142,11 +142,11 @@ func (d *daemon) load(image, entrypoint string) {
 // docker calls the client on this daemon.
 func (d *daemon) docker(arguments ...string) string {
 	d.t.Helper()
-	return docker(d.t, d.host, arguments...)
+	return dockerCLI(d.t, d.host, arguments...)
 }
 
-// docker calls the client on the daemon at host; "" is the machine's.
-func docker(t *testing.T, host string, arguments ...string) string {
+// dockerCLI calls the client on the daemon at host; "" is the machine's.
+func dockerCLI(t *testing.T, host string, arguments ...string) string {
 	t.Helper()
 	if host != "" {
 		arguments = append([]string{"--host", host}, arguments...)
@@ -159,7 +159,7 @@ func docker(t *testing.T, host string, arguments ...string) string {
 // containers are the names of those that a service has on the daemon at host.
 func containers(t *testing.T, host, service string) []string {
 	t.Helper()
-	return strings.Fields(docker(t, host, "ps", "--all", "--filter", "label=notebox.service="+service, "--format", "{{.Names}}"))
+	return strings.Fields(dockerCLI(t, host, "ps", "--all", "--filter", "label=notebox.service="+service, "--format", "{{.Names}}"))
 }
 
 // signal is for the daemon alone, and not for what it has started.

@@ -104,7 +104,8 @@ func TestG14ServiceNeverComesBack(t *testing.T) {
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			t.Parallel()
-			s := newService(t, "", "--pool-size", "1").start()
+			s := newService(t, "", "--pool-size", "1", "--pool-max", "1").start()
+			s.settled()
 			s.beginCode(codeSleep)
 			require.Greater(t, len(s.settled()), 1, "others wait beside it")
 			require.NoError(t, s.cmd.Process.Signal(c.by))

@@ -48,9 +48,12 @@ func overtaken() *problem {
 // alive reports whether the owner of a lease may still run its execution, which this
 // process does not. A service's id is held by one process at a time (the lock of its
 // state folder), so a lease of this service's own id is one of an earlier start, or
-// of an execution whose end could not be stored.
+// of an execution whose end could not be stored. One that ends later than any that is
+// written now was written before the clock was set back: its owner, if it lives, writes
+// it anew within moments, and if not, nobody waits until the clock is there again.
 func (b *book) alive(l lease) bool {
-	return l.Service != b.service && b.now().Before(l.Expires.Add(clockSkew))
+	left := l.Expires.Sub(b.now())
+	return l.Service != b.service && -clockSkew < left && left <= leaseTime+clockSkew
 }
 
 func (b *book) lease(e *execution) lease {

@@ -45,7 +45,9 @@ var soakKinds = []struct {
 
 // TestSoak has many runs, half of them one after another, half many at a time.
 // After them the service holds what it held before.
-func TestSoak(t *testing.T) {
+func TestSoak(t *testing.T) { t.Run("G13", backToTheBaseline) }
+
+func backToTheBaseline(t *testing.T) {
 	runs := soakRuns
 	alone := false // with the machine and its Docker daemon
 	if text := os.Getenv("NOTEBOX_SOAK_RUNS"); text != "" {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
 	"github.com/stretchr/testify/require"
 
@@ -93,6 +94,29 @@ func TestDaemonGoesAway(t *testing.T) {
 	requireNothingLeft(t, service)
 }
 
+// TestG03DaemonEndsSandbox: a daemon that ends has its containers end first, as
+// `docker stop` does. That is no run of the user's that failed.
+func TestG03DaemonEndsSandbox(t *testing.T) {
+	service := "test-ends-" + t.Name()
+	e := newEngine(t, service)
+	limits := smallLimits()
+	limits.Timeout = time.Minute
+	sink := runnertest.NewRecorder(t)
+	sink.OnOutput = func(runner.Event) {
+		for _, name := range left(t, service) {
+			patience := 30 // seconds until it is killed
+			require.NoError(t, e.api.ContainerStop(t.Context(), name, container.StopOptions{Timeout: &patience}))
+		}
+	}
+	out, err := runnertest.Once(t.Context(), e, testLog(t), runner.Spec{
+		ID: "ends", Environment: environment(t), Notebook: runnertest.Notebook(runnertest.CellSleep), Limits: limits,
+	}, sink)
+	require.Nil(t, out)
+	requireUnavailable(t, err)
+	require.ErrorContains(t, err, "the Docker daemon ended the sandbox")
+	requireNothingLeft(t, service)
+}
+
 // TestRemovalHangs has Kill return when its caller's patience is at its end, and
 // the container removed all the same.
 func TestRemovalHangs(t *testing.T) {
@@ -129,6 +153,8 @@ func TestNoDaemon(t *testing.T) {
 	requireUnavailable(t, e.Ready(t.Context(), env))
 	_, err = e.Start(t.Context(), env, smallLimits())
 	requireUnavailable(t, err)
+	e.ending.Wait()
+	require.Empty(t, e.known, "nothing was asked for, so nothing is looked for")
 	_, err = e.Reap(t.Context())
 	require.Error(t, err)
 }

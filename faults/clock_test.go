@@ -35,7 +35,7 @@ func TestG10ClockJumps(t *testing.T) {
 			// A time limit is of a clock that does not jump: neither early nor late.
 			r := (<-late).reply(t)
 			require.Equal(t, "timeout", r.Status)
-			require.Equal(t, "started\n", r.Text)
+			require.Contains(t, r.Text, "started\n")
 			require.GreaterOrEqual(t, time.Since(begun), limit*time.Second)
 
 			// What goes on is not taken for dead, and ends as it would.

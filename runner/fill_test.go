@@ -233,6 +233,30 @@ func TestPoolRunsWhileStartsFail(t *testing.T) {
 	}
 }
 
+// TestPoolFillsOnceARunHasStarted: a start for a run that succeeds ends the pause after
+// those ahead of time that failed.
+func TestPoolFillsOnceARunHasStarted(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		host := starting(t, time.Second)
+		start := host.OnStart
+		var failing atomic.Bool
+		failing.Store(true)
+		host.OnStart = func(ctx context.Context, env runner.Environment) error {
+			if failing.Load() {
+				return errors.New("the daemon is gone")
+			}
+			return start(ctx, env)
+		}
+		p := newPool(t, host, runner.PoolOptions{Stocks: stock(python, 1, 1)})
+		p.until(20 * time.Second) // after 1, 2, 4 and 8 seconds, and before 16 are over
+		require.Zero(t, p.pool.Stats().Warm)
+		failing.Store(false)
+		require.NoError(t, p.run().err)
+		p.until(25 * time.Second)
+		require.Equal(t, runner.PoolStats{Size: 1, Warm: 1, Sandboxes: 1}, p.pool.Stats())
+	})
+}
+
 // TestPoolSandboxesThatDoNotLast has each sandbox end as soon as it is ready.
 func TestPoolSandboxesThatDoNotLast(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -52,6 +52,9 @@ func TestG08DiskFull(t *testing.T) {
 		require.Subset(t, a.reply(t).lost(), []string{"/mnt/data/big", "/mnt/data/small", "notebook.ipynb"})
 		require.Empty(t, a.reply(t).Notebook.URL)
 		require.Contains(t, a.reply(t).Text, "written\n", "the result is there without the store")
+		for _, promise := range []string{"Idempotency-Key: a", "Prefer: respond-async"} { // it could not be held
+			requireUnavailable(t, send(http.MethodPost, s.url+"/v1/execute", "text/x-python", []byte(codeHello), promise))
+		}
 		empty()
 		s.requireReady(http.StatusOK)
 		a = s.run("write big and small")

@@ -31,7 +31,8 @@ type Client struct {
 	URL string
 	// Seen is told of every answer, whatever came of it; nil for nobody.
 	Seen func(*Answer)
-	// Transport is http.DefaultTransport where it is nil.
+	// Transport is one without a proxy and without connections that are kept, where
+	// it is nil: those would be open files of the service.
 	Transport http.RoundTripper
 }
 
@@ -67,7 +68,7 @@ func (c *Client) send(ctx context.Context, r *Request, before *Answer, body []by
 	}
 	begun := time.Now()
 	client := http.Client{
-		Transport:     c.Transport,
+		Transport:     c.transport(),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	a := &Answer{}
@@ -94,6 +95,15 @@ func (c *Client) send(ctx context.Context, r *Request, before *Answer, body []by
 	a.parse()
 	return a, nil
 }
+
+func (c *Client) transport() http.RoundTripper {
+	if c.Transport != nil {
+		return c.Transport
+	}
+	return direct()
+}
+
+func direct() http.RoundTripper { return &http.Transport{DisableKeepAlives: true} }
 
 func (c *Client) request(ctx context.Context, r *Request, before *Answer, body []byte, contentType string) (*http.Request, error) {
 	method, url := r.Method, c.URL+executePath

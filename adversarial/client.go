@@ -26,6 +26,9 @@ const (
 	maxBody = 128 << 20
 )
 
+// errNoLink is that of a request whose path cannot be known: nothing was sent.
+var errNoLink = errors.New("the reply before has no link")
+
 // Client sends the requests of cases to one service.
 type Client struct {
 	URL string
@@ -116,7 +119,7 @@ func (c *Client) request(ctx context.Context, r *Request, before *Answer, body [
 	if to, rest, ok := strings.Cut(strings.TrimPrefix(r.Path, "{"), "}"); ok && r.Path[0] == '{' {
 		link := before.link(to)
 		if link == "" {
-			return nil, fmt.Errorf("the reply before has no link to %s", to)
+			return nil, fmt.Errorf("%w to %s", errNoLink, to)
 		}
 		url = link + rest
 	}

@@ -16,7 +16,7 @@ var ErrHost = errors.New("host not found")
 
 const (
 	dialTime      = 10 * time.Second // for one address
-	dialAddresses = 4                // of a name that has many; two of each family
+	dialAddresses = 4                // of a name that has many, in the order in which they are worth trying
 )
 
 // Resolver is the part of net.Resolver that a Dialer needs.

@@ -112,20 +112,27 @@ func (g *Guard) Check(ip netip.Addr) error {
 	if ip.Zone() != "" {
 		return ErrAddress
 	}
-	if ssrf.IPv6NAT64Prefix.Contains(ip) { // RFC 6052: the last four bytes are the address
-		b := ip.As16()
-		ip = netip.AddrFrom4([4]byte(b[12:]))
-	}
+	ip = plain(ip)
 	if g.public.SafeAddr(ip) != nil || g.IsOwn(ip) {
 		return ErrAddress
 	}
 	return nil
 }
 
+// plain is the address that one stands for: an IPv4 one that is mapped or, by RFC 6052,
+// translated into IPv6.
+func plain(ip netip.Addr) netip.Addr {
+	if ip = ip.Unmap(); ssrf.IPv6NAT64Prefix.Contains(ip) {
+		b := ip.As16() // the last four bytes are the address
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return ip
+}
+
 // IsOwn reports whether ip is this machine: services that listen on its public
 // address may be meant for it alone.
 func (g *Guard) IsOwn(ip netip.Addr) bool {
-	ip = ip.Unmap().WithZone("")
+	ip = plain(ip).WithZone("")
 	if ip.IsLoopback() || ip.IsUnspecified() {
 		return true
 	}

@@ -20,7 +20,8 @@ type Options struct {
 	Hosts      Hosts    // that requests may name
 	Exceptions []string // hosts at addresses that are not public; see NewGuard
 	// Own is where the service itself is reached, "host" or "host:port": a name is
-	// refused, and the port of an address on all addresses of this machine.
+	// refused, an address on its port, or on all where it has none, and that port on
+	// all addresses of this machine.
 	Own      []string
 	CA       []byte   // PEM that programs are to trust; see runner.Network
 	MaxBytes int64    // of one run, both directions together; 0 is DefaultMaxBytes
@@ -33,7 +34,7 @@ type Proxy struct {
 	hosts    Hosts
 	dialer   Dialer
 	ownNames []string
-	ownPorts []uint16
+	own      []netip.AddrPort // port 0: all
 	ca       []byte
 	maxBytes int64
 	log      *slog.Logger
@@ -58,10 +59,10 @@ func New(o Options) (*Proxy, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := netip.ParseAddr(host); err != nil {
+		if ip, err := netip.ParseAddr(host); err != nil {
 			p.ownNames = append(p.ownNames, host)
-		} else if port != 0 {
-			p.ownPorts = append(p.ownPorts, port)
+		} else {
+			p.own = append(p.own, netip.AddrPortFrom(plain(ip), port))
 		}
 	}
 	return p, nil
@@ -70,9 +71,14 @@ func New(o Options) (*Proxy, error) {
 // CA returns certificates in PEM that programs are to trust; may be nil.
 func (p *Proxy) CA() []byte { return p.ca }
 
-// isService reports whether an address is where the service itself listens.
+// isService reports whether an address is where the service itself listens, or is
+// reached through a router that has its public address.
 func (p *Proxy) isService(a netip.AddrPort) bool {
-	return slices.Contains(p.ownPorts, a.Port()) && p.dialer.Guard.IsOwn(a.Addr())
+	ip := plain(a.Addr())
+	return slices.ContainsFunc(p.own, func(own netip.AddrPort) bool {
+		return own.Addr() == ip && (own.Port() == 0 || own.Port() == a.Port()) ||
+			own.Port() == a.Port() && p.dialer.Guard.IsOwn(ip)
+	})
 }
 
 // refusal is why a request is not answered by its destination, as its program is told.
@@ -91,6 +97,9 @@ func (p *Proxy) allow(address string) error {
 	port, perr := strconv.ParseUint(service, 10, 16)
 	if err != nil || perr != nil || port == 0 || host == "" {
 		return &refusal{status: http.StatusBadRequest, text: "the destination must be a host and a port"}
+	}
+	if !isASCII(host) { // http.Transport would make another name of it, after this
+		return &refusal{status: http.StatusBadRequest, text: "the host must be in ASCII, a name as xn--"}
 	}
 	if slices.Contains(p.ownNames, bare(host)) || !p.hosts.Allow(host, uint16(port)) {
 		return &refusal{status: http.StatusForbidden, text: "it is not among the hosts that this service's operator allows"}

@@ -515,3 +515,44 @@ func (r slowResolver) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Add
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
+
+// TestOwnServiceByAnotherSpelling: what becomes the service's name only when it is
+// connected to is not reached either.
+func TestOwnServiceByAnotherSpelling(t *testing.T) {
+	o := newSite(t, false, func(http.ResponseWriter, *http.Request) {})
+	s := serve(t, Options{Own: []string{"127.0.0.1:1", "service.test"}}, o)
+	for _, host := range []string{"\uff53ervice.test", "service\u3002test", "%EF%BD%93ervice.test", "SERVICE.test", "service.test."} {
+		c, err := net.Dial("tcp", s.address)
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+		fmt.Fprintf(c, "GET http://%s:%s/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", host, o.port())
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, res.StatusCode, 400, host)
+		require.Less(t, res.StatusCode, 500, host)
+	}
+	require.Zero(t, o.hits.Load())
+}
+
+func TestOwnServiceBehindARouter(t *testing.T) {
+	for _, c := range []struct {
+		desc, own, to string
+		refused       bool
+	}{
+		{"its port", "93.184.215.14:8443", "93.184.215.14:8443", true},
+		{"mapped", "93.184.215.14:8443", "[::ffff:93.184.215.14]:8443", true},
+		{"translated", "93.184.215.14:8443", "[64:ff9b::93.184.215.14]:8443", true},
+		{"another port of that machine", "93.184.215.14:8443", "93.184.215.14:443", false},
+		{"another machine", "93.184.215.14:8443", "93.184.215.15:8443", false},
+		{"without a port", "93.184.215.14", "93.184.215.14:443", true},
+		{"an address in brackets", "[2606:2800:21f::1]", "[2606:2800:21f::1]:443", true},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			p, err := New(Options{Own: []string{c.own}})
+			require.NoError(t, err)
+			require.Equal(t, c.refused, p.dialer.check(c.to, true) != nil, "though the operator excepts it")
+			require.Equal(t, c.refused, p.dialer.check(c.to, false) != nil)
+		})
+	}
+}

@@ -23,6 +23,9 @@ const (
 	maxHeader = 256 << 10
 	// maxHost of a host in an answer or the log, bytes: what a name can have.
 	maxHost = 255
+	// maxConnections of one run to the outside at one time, those that are being made
+	// included: what its channels and maxIdle come to, and some whose programs gave up.
+	maxConnections = 128
 	// maxIdle connections to web servers are kept for the next request.
 	maxIdle = 16
 )
@@ -35,10 +38,11 @@ type session struct {
 	left    atomic.Int64    // bytes
 	forward *httputil.ReverseProxy
 
-	mu    sync.Mutex
-	conns map[*countedConn]struct{} // to the outside
-	ended bool
-	work  sync.WaitGroup // whatever was entered
+	mu      sync.Mutex
+	conns   map[*countedConn]struct{} // to the outside
+	dialing int                       // that are being connected
+	ended   bool
+	work    sync.WaitGroup // whatever was entered
 }
 
 // Serve answers the connections of one run until ctx ends or Accept fails, and
@@ -165,22 +169,39 @@ func (s *session) dial(ctx context.Context, network, address string) (net.Conn, 
 	if err := s.spend(0); err != nil {
 		return nil, err
 	}
+	if err := s.reserve(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	conn, err := s.proxy.dialer.DialContext(ctx, network, address)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dialing--
 	if err != nil {
 		return nil, err
 	}
 	counted := &countedConn{Conn: conn, session: s}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.ended {
 		conn.Close()
 		return nil, net.ErrClosed
 	}
 	s.conns[counted] = struct{}{}
 	return counted, nil
+}
+
+// reserve takes a place for a connection that is to be made. A request whose program
+// has gone does not end the connecting for it, so that the number of programs'
+// connections bounds nothing.
+func (s *session) reserve() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dialing+len(s.conns) >= maxConnections {
+		return &refusal{status: http.StatusServiceUnavailable, text: "the run has too many connections at this time"}
+	}
+	s.dialing++
+	return nil
 }
 
 // spend takes bytes off what the run may move.

@@ -104,7 +104,7 @@ class Network:
         with open(path, "wb") as out:
             with contextlib.suppress(FileNotFoundError), open(_BUNDLE, "rb") as own:
                 out.write(own.read())
-            out.write(b"\n" + self._ca.encode("ascii"))
+            out.write(b"\n" + self._ca.encode())  # comments are any text
         os.chmod(path, 0o644)
         return path
 

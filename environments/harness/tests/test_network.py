@@ -296,12 +296,13 @@ def test_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "PORT", 0)
     monkeypatch.setattr(network, "_BUNDLE", str(own))
     monkeypatch.setattr(network, "_FOLDER", str(tmp_path / "folder"))
-    env = Network(frames.Writer(-1), ca="of the operator").environment()
+    env = Network(frames.Writer(-1), ca="# Főtanúsítvány\nof the operator").environment()
     names = {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE"}
     names |= {"GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS"}
     assert {name for name in env if "proxy" not in name.lower()} == names
     (path,) = {env[name] for name in names}
-    assert Path(path).read_text() == "of the image\nof the operator"
+    own_and_theirs = "of the image\n# Főtanúsítvány\nof the operator"  # whose comments may be so
+    assert Path(path).read_text("utf-8") == own_and_theirs
     assert os.stat(path).st_mode & 0o777 == 0o644
 
 

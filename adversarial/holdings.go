@@ -20,9 +20,10 @@ const (
 	// sandboxUser is the uid of the users' processes, as in runner/docker.
 	sandboxUser = 64000
 
-	// settleTime bounds the wait until a service is back to where it was; a pool of
+	// settleTime bounds the wait until a service is back to where it was, also on a
+	// machine that does ten times as much as it can at the same time; a pool of
 	// three is filled in two seconds on a quiet machine.
-	settleTime = 90 * time.Second
+	settleTime = 3 * time.Minute
 	settlePoll = 100 * time.Millisecond
 
 	// idleDescriptors and idleGoroutines are what a service may have more than at

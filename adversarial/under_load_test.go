@@ -104,9 +104,9 @@ func (m mix) send(ctx context.Context, during time.Duration) *tally {
 			r := rand.New(rand.NewPCG(*seed, uint64(i)))
 			first := i%int(1/badShare) == 0 // is bad whatever chance says: a short half has some too
 			for time.Since(out.begun) < during && ctx.Err() == nil {
-				bad := first || r.Float64() < badShare
+				turn := first || r.Float64() < badShare
 				first = false
-				if len(m.bad) > 0 && bad {
+				if len(m.bad) > 0 && turn {
 					out.sendBad(ctx, &client, r, m.bad)
 				} else {
 					out.sendGood(ctx, &client, r)
@@ -127,7 +127,7 @@ type tally struct {
 	mu       sync.Mutex
 	good     []time.Duration // how long each good run took, the wait included
 	bad      map[string]int  // how many of each
-	other    map[string]int  // bad ones whose outcome is not the one of the case
+	other    map[string]int  // bad ones whose outcome is not the one of their case
 	statuses map[int]int     // of all requests, by HTTP; 0 where the client left
 	failures []string
 }
@@ -176,8 +176,8 @@ func (l *tally) sendBad(ctx context.Context, c *Client, r *rand.Rand, all []bad)
 		before = now[0]
 		l.mu.Lock()
 		l.bad[id]++
-		if !before.Left && len(requests[i].Expect.wrong(before)) > 0 {
-			l.other[id]++
+		if wrong := requests[i].Expect.wrong(before); !before.Left && len(wrong) > 0 {
+			l.other[fmt.Sprintf("%s: %.150s", id, wrong[0])]++
 		}
 		l.mu.Unlock()
 	}

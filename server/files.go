@@ -3,9 +3,11 @@ package server
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,6 +20,11 @@ const filesPrefix = "/v1/files/"
 // filePolicy keeps what is served from acting as a page of this service, also
 // where a browser shows it: no script, no form, no request to anywhere.
 const filePolicy = "sandbox; default-src 'none'"
+
+// maxRanges of one request are answered, each of which is a request to a cloud's store:
+// readers of documents ask for a few. Of more, the whole file is the answer, as
+// RFC 9110, section 14.2 lets it be.
+const maxRanges = 16
 
 // serveFile answers GET /v1/files/…: the signature in the URL is the permission.
 func (s *Server) serveFile(c echo.Context) error {
@@ -39,7 +46,11 @@ func (s *Server) serveFile(c echo.Context) error {
 	if err != nil {
 		return unreadable(withoutKey(err, key))
 	}
-	defer file.Close()
+	content := &servedContent{file: file}
+	defer content.Close()
+	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
+		r.Header.Del("Range")
+	}
 	h.Set(echo.HeaderContentType, contentType(file.MediaType))
 	h.Set(echo.HeaderContentDisposition, file.Disposition())
 	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
@@ -49,21 +60,21 @@ func (s *Server) serveFile(c echo.Context) error {
 		h.Set("ETag", file.ETag)
 	}
 	w := &lateHeader{ResponseWriter: c.Response()}
-	content := &servedContent{Reader: file}
 	http.ServeContent(w, r, "", file.ModTime, content)
+	unread := content.failure()
 	switch {
-	case w.sent && content.err != nil: // the client notices by the length
-		s.log.WarnContext(r.Context(), "a file was not sent in full", "error", content.err)
+	case w.sent && unread != nil: // the client notices by the length
+		s.log.WarnContext(r.Context(), "a file was not sent in full", "error", unread)
 	case w.refused():
 		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified} {
 			h.Del(name)
 		}
 		return &problem{status: w.status, text: "the Range header does not fit the file"}
-	case content.err != nil:
+	case unread != nil:
 		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified, "Content-Range", "Accept-Ranges"} {
 			h.Del(name)
 		}
-		return unreadable(content.err)
+		return unreadable(unread)
 	default:
 		w.send()
 	}
@@ -78,18 +89,50 @@ func unreadable(err error) error {
 	return err
 }
 
-// servedContent remembers why http.ServeContent could not read on.
+// servedContent remembers why http.ServeContent could not read on. Where it sends several
+// ranges, it reads in a goroutine that it does not wait for when the client has left.
 type servedContent struct {
-	*storage.Reader
-	err error
+	file io.ReadSeekCloser
+
+	mu     sync.Mutex
+	closed bool
+	err    error
 }
 
 func (c *servedContent) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, fs.ErrClosed
+	}
+	n, err := c.file.Read(p)
 	if err != nil && err != io.EOF {
 		c.err = err
 	}
 	return n, err
+}
+
+func (c *servedContent) Seek(offset int64, whence int) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, fs.ErrClosed
+	}
+	return c.file.Seek(offset, whence)
+}
+
+// Close waits for the Read that goes on; those after it fail.
+func (c *servedContent) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return c.file.Close()
+}
+
+func (c *servedContent) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
 
 // lateHeader sends the header with the first bytes of the body, so that a file that

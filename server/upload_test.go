@@ -286,6 +286,16 @@ func TestInputsWhileTheStoreIsAway(t *testing.T) {
 	require.Contains(t, s.replied(s.postJSON(`{"code":"x","files":[{"name":"a","id":"`+id+`"}]}`)).Text, `"x"`)
 }
 
+// TestUploadToAStoreThatHangs gives its place among the uploads back.
+func TestUploadToAStoreThatHangs(t *testing.T) {
+	s := newService(t, func(c *Config) { c.Store = hanging{c.Store} })
+	s.server.pace.stall = 50 * time.Millisecond
+	a := s.upload(nil, "a", "x")
+	s.requireProblem(a, 503, errStoreAway.text)
+	require.NotEmpty(t, a.Header.Get("Retry-After"))
+	require.Empty(t, s.server.intake)
+}
+
 // TestInputThatGoesWhileItIsRead is a refusal of the run, and never half a file.
 func TestInputThatGoesWhileItIsRead(t *testing.T) {
 	s, store := newAway(t)

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -8,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -39,26 +42,24 @@ func (s *Server) serveFile(c echo.Context) error {
 	case err != nil:
 		return forbidden("this link is not valid: it was changed, or it is not of this service")
 	}
-	file, err := s.store.Get(r.Context(), key)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	after := cmp.Or(s.pace.stall, storeStall)
+	stall := time.AfterFunc(after, func() { cancel(errStalled) })
+	file, err := s.store.Get(ctx, key)
+	stall.Stop()
 	if errors.Is(err, storage.ErrNotFound) {
 		return notFound()
 	}
 	if err != nil {
-		return unreadable(withoutKey(err, key))
+		return unreadable(ctx, withoutKey(err, key))
 	}
-	content := &servedContent{file: file}
+	content := &servedContent{file: file, stall: stall, after: after}
 	defer content.Close()
 	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
 		r.Header.Del("Range")
 	}
-	h.Set(echo.HeaderContentType, contentType(file.MediaType))
-	h.Set(echo.HeaderContentDisposition, file.Disposition())
-	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
-	h.Set("Cross-Origin-Resource-Policy", "cross-origin") // images are shown in chats
-	h.Set(echo.HeaderCacheControl, "private, max-age=3600")
-	if file.ETag != "" {
-		h.Set("ETag", file.ETag)
-	}
+	describe(h, file)
 	w := &lateHeader{ResponseWriter: c.Response()}
 	http.ServeContent(w, r, "", file.ModTime, content)
 	unread := content.failure()
@@ -74,16 +75,28 @@ func (s *Server) serveFile(c echo.Context) error {
 		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified, "Content-Range", "Accept-Ranges"} {
 			h.Del(name)
 		}
-		return unreadable(unread)
+		return unreadable(ctx, unread)
 	default:
 		w.send()
 	}
 	return nil
 }
 
+// describe says what a file is, and that it is no page of this service.
+func describe(h http.Header, file *storage.Reader) {
+	h.Set(echo.HeaderContentType, contentType(file.MediaType))
+	h.Set(echo.HeaderContentDisposition, file.Disposition())
+	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin") // images are shown in chats
+	h.Set(echo.HeaderCacheControl, "private, max-age=3600")
+	if file.ETag != "" {
+		h.Set("ETag", file.ETag)
+	}
+}
+
 // unreadable is a store that does not give a file.
-func unreadable(err error) error {
-	if storage.Temporary(err) {
+func unreadable(ctx context.Context, err error) error {
+	if storage.Temporary(err) || errors.Is(context.Cause(ctx), errStalled) {
 		return &problem{status: http.StatusServiceUnavailable, text: "the store of files does not answer", retryAfter: readyFor, cause: err}
 	}
 	return err
@@ -92,7 +105,9 @@ func unreadable(err error) error {
 // servedContent remembers why http.ServeContent could not read on. Where it sends several
 // ranges, it reads in a goroutine that it does not wait for when the client has left.
 type servedContent struct {
-	file io.ReadSeekCloser
+	file  io.ReadSeekCloser
+	stall *time.Timer // it goes while the store is read
+	after time.Duration
 
 	mu     sync.Mutex
 	closed bool
@@ -105,7 +120,9 @@ func (c *servedContent) Read(p []byte) (int, error) {
 	if c.closed {
 		return 0, fs.ErrClosed
 	}
+	c.stall.Reset(c.after)
 	n, err := c.file.Read(p)
+	c.stall.Stop()
 	if err != nil && err != io.EOF {
 		c.err = err
 	}

@@ -42,7 +42,7 @@ func TestManyRangesAreTheWholeFile(t *testing.T) {
 // while when the client has left.
 func TestFileIsClosedWhenNobodyReadsIt(t *testing.T) {
 	file := &slowFile{reading: make(chan struct{}), read: make(chan struct{})}
-	content := &servedContent{file: file}
+	content := &servedContent{file: file, stall: time.AfterFunc(time.Hour, func() {}), after: time.Hour}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Range", "bytes=0-9,20-29")
 	w := leaver{httptest.NewRecorder(), file.reading}

@@ -47,7 +47,18 @@ func TestInputOfAStoreThatHangs(t *testing.T) {
 	require.Error(t, timed.Err(), "nothing of it is left")
 }
 
-// hangingGet gives what is known of an input, and hangs when it is asked for the content.
+// TestFileOfAStoreThatHangs is an error, however long its client would wait.
+func TestFileOfAStoreThatHangs(t *testing.T) {
+	store := new(hangingGet)
+	s := newService(t, func(c *Config) { store.Store = c.Store; c.Store = store })
+	s.server.pace.stall = 50 * time.Millisecond
+	link := s.produce(map[string]string{string(storage.PartContent): "x"})[string(storage.PartContent)]
+	a := s.get(link)
+	require.Equal(t, 503, a.StatusCode, "%s", a.body)
+	require.Contains(t, string(a.body), "the store of files does not answer")
+}
+
+// hangingGet hangs when it is asked for the content of an input, or what is called so.
 type hangingGet struct{ Store }
 
 func (h *hangingGet) Get(ctx context.Context, key string) (*storage.Reader, error) {

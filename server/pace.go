@@ -41,7 +41,7 @@ const (
 type pace struct {
 	body, write time.Duration
 	head, alive time.Duration
-	stall       time.Duration // of an upload's and an input's store
+	stall       time.Duration // of the store, for uploads, inputs and files that are served
 }
 
 // HTTPServer is an http.Server for Handler, with its deadlines set.

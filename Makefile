@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED ?= 0
 
-.PHONY: help demo test serve image build bench soak lint test-go test-harness compose-up compose-down update-golden clean FORCE
+.PHONY: help demo test serve image build stores bench soak load fuzz lint test-go test-harness test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,8 +25,14 @@ build: bin/notebox ## build the program
 bin/notebox: FORCE
 	@go build -trimpath -o $@ ./cmd/notebox
 
-test-go: image
-	go test -timeout 30m ./...
+test-go: image stores
+	scripts/go-test.sh
+
+test-adversarial: image ## send every bad input to the real service, a line a case; ARGS="-cases 'A.*|C8' -show"
+	@cd adversarial && go test -count 1 -run TestCases -timeout 20m $(ARGS)
+
+stores: ## install the servers that the tests of storage start
+	@scripts/stores.sh
 
 test-harness:
 	@scripts/python-tools.sh
@@ -37,6 +43,12 @@ bench: image ## measure against docker run, about an hour on 2 idle cores; ARGS=
 
 soak: image ## 1,000 runs, after which the service holds what it held before
 	NOTEBOX_SOAK_RUNS=1000 go test ./cmd/notebox -run '^TestSoak$$' -count 1 -timeout 2h -v
+
+load: image ## 16 callers for four minutes, of which two with hostile requests among the good ones
+	NOTEBOX_LOAD_SECONDS=120 go test ./adversarial -run '^TestUnderLoad$$' -count 1 -timeout 30m -v
+
+fuzz: ## try random inputs on every decoder; FUZZTIME=30s FUZZJOBS=8 (cores); ARGS="--report" or "FuzzDecode|harness"
+	@scripts/fuzz.sh $(ARGS)
 
 lint: ## gofmt, go vet, staticcheck, the import rule; ruff, mypy; shellcheck
 	@scripts/lint.sh
@@ -52,4 +64,4 @@ update-golden: image ## rewrite the golden files of the tests; look at the diffe
 	go test ./notebook ./runner/docker ./server -update
 
 clean: ## remove what was built here; images, stored files and state stay
-	rm -rf bin .venv
+	rm -rf bin .venv .stores

@@ -59,6 +59,7 @@ type Exception struct {
 	Name      string `json:"name"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback"`
+	Line      int    `json:"line"`
 }
 
 // Problem is an RFC 9457 error.

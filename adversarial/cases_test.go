@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -143,29 +144,34 @@ func groups(all []Case) []*group {
 // run starts the service, sends the group's cases one after another, and looks at
 // what the service leaves.
 func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome)) {
-	ctx := t.Context()
+	trial := g.start(t, daemon, id)
+	for _, c := range g.cases {
+		t.Run(c.ID, func(t *testing.T) {
+			o := try(t.Context(), c, *trial)
+			tell(o)
+			require.Zero(t, len(o.failures), "failures of %s, %s: they are printed above", c.ID, c.Title)
+		})
+	}
+	g.end(t, trial)
+}
+
+// start starts the service and looks at what it holds.
+func (g *group) start(t *testing.T, daemon *Daemon, id string) *Trial {
 	folder := filepath.Join(planted.folder, id)
 	require.NoError(t, os.MkdirAll(filepath.Join(folder, "state"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "state", "secret"), []byte(planted.beside), 0o600))
 	s, err := StartService(planted.program, folder, id, g.settings, planted.env)
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Stop(context.Background()) }) // where the test fails before its end
 	keys, err := os.ReadFile(filepath.Join(folder, "state", "link-keys"))
 	require.NoError(t, err)
 	planted.canary.Watch("the links' keys", strings.TrimSpace(string(keys)))
 
 	client := &Client{URL: s.URL, Seen: seen}
-	known, err := daemon.Follow(ctx, id)
+	known, err := daemon.Follow(t.Context(), id)
 	require.NoError(t, err)
 	start := atStart(t, s, daemon, client, known)
-	for _, c := range g.cases {
-		t.Run(c.ID, func(t *testing.T) {
-			o := try(ctx, c, Trial{Service: s, Daemon: daemon, Client: client, Checks: checks(), Known: known, Start: start})
-			tell(o)
-			require.Zero(t, len(o.failures), "failures of %s, %s: they are printed above", c.ID, c.Title)
-		})
-	}
-	require.NoError(t, s.Settled(ctx, daemon, known, start, true), "after all cases")
-	g.end(t, s, daemon)
+	return &Trial{Service: s, Daemon: daemon, Client: client, Checks: checks(), Known: known, Start: start}
 }
 
 func seen(a *Answer) {
@@ -203,15 +209,19 @@ func try(ctx context.Context, c Case, trial Trial) outcome {
 	return o
 }
 
-// end stops the service and searches all that it leaves for the secrets.
-func (g *group) end(t *testing.T, s *Service, daemon *Daemon) {
-	client := &Client{URL: s.URL, Seen: seen}
+// end sees that the service holds no more than at its start, stops it and searches
+// all that it leaves for the secrets.
+func (g *group) end(t *testing.T, trial *Trial) {
+	s, client := trial.Service, trial.Client
+	// The client keeps two connections for as long as Settled waits: they are not the service's.
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	require.NoError(t, s.Settled(t.Context(), trial.Daemon, trial.Known, trial.Start, true), "after all requests")
 	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/v1/environments", "/openapi.json", "/docs"} {
 		_, err := client.Send(t.Context(), &Request{Method: "GET", Path: path}, nil)
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Stop(t.Context()))
-	left, err := daemon.Containers(t.Context(), s.ID)
+	left, err := trial.Daemon.Containers(t.Context(), s.ID)
 	require.NoError(t, err)
 	require.Empty(t, left, "containers after the service's end")
 	require.NoError(t, planted.canary.SearchFiles("the log", s.Log()))

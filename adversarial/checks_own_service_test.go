@@ -18,8 +18,8 @@ import (
 )
 
 // startOwn starts a service for one check, without a pool, in a folder of its own. stop
-// ends it and searches its log and store for the secrets.
-func startOwn(ctx context.Context, program, name string, flags map[string]string) (s *Service, stop func() []Failure, err error) {
+// ends it, searches its log and store for the secrets, and wants that no container is left.
+func (t *Trial) startOwn(ctx context.Context, program, name string, flags map[string]string) (s *Service, stop func() []Failure, err error) {
 	folder := filepath.Join(planted.folder, name)
 	all := map[string]string{"pool-size": "0", "pool-max": "0"}
 	maps.Copy(all, flags)
@@ -35,6 +35,9 @@ func startOwn(ctx context.Context, program, name string, flags map[string]string
 			if err != nil {
 				out = append(out, failed("%v", err))
 			}
+		}
+		if left, err := t.Daemon.Containers(ctx, s.ID); err != nil || len(left) > 0 {
+			out = append(out, failed("containers after the end of %s: %q, %v", name, left, err))
 		}
 		return out
 	}, nil
@@ -72,13 +75,13 @@ func (a *asker) ask(desc string, want int, r Request) *Answer {
 
 // twoKeys has one key ask for what another one made: none of it is there. What is there
 // and what never was are answered alike.
-func twoKeys(ctx context.Context, _ *Trial) (out []Failure) {
+func twoKeys(ctx context.Context, t *Trial) (out []Failure) {
 	keys := []string{planted.canary.Secret("the first API key"), planted.canary.Secret("the second API key")}
 	file := filepath.Join(planted.folder, "api-keys")
 	if err := os.WriteFile(file, []byte(strings.Join(keys, "\n")+"\n"), 0o600); err != nil {
 		return []Failure{failed("%v", err)}
 	}
-	s, stop, err := startOwn(ctx, planted.program, "two-keys", map[string]string{"api-keys-file": file})
+	s, stop, err := t.startOwn(ctx, planted.program, "two-keys", map[string]string{"api-keys-file": file})
 	if err != nil {
 		return []Failure{failed("%v", err)}
 	}
@@ -203,7 +206,7 @@ func fetchedURLs(ctx context.Context, t *Trial) (out []Failure) {
 		return []Failure{failed("%v", err)}
 	}
 	defer dns.close()
-	s, stop, err := startOwn(ctx, program, "fetching", map[string]string{
+	s, stop, err := t.startOwn(ctx, program, "fetching", map[string]string{
 		"fetch-allow": "127.0.0.1:" + port(o.open) + ",127.0.0.2/32", "max-upload": "1MiB",
 	})
 	if err != nil {

@@ -26,12 +26,16 @@ const (
 	maxBody = 128 << 20
 )
 
+// errNoLink is that of a request whose path cannot be known: nothing was sent.
+var errNoLink = errors.New("the reply before has no link")
+
 // Client sends the requests of cases to one service.
 type Client struct {
 	URL string
 	// Seen is told of every answer, whatever came of it; nil for nobody.
 	Seen func(*Answer)
-	// Transport is http.DefaultTransport where it is nil.
+	// Transport is one without a proxy and without connections that are kept, where
+	// it is nil: those would be open files of the service.
 	Transport http.RoundTripper
 }
 
@@ -67,7 +71,7 @@ func (c *Client) send(ctx context.Context, r *Request, before *Answer, body []by
 	}
 	begun := time.Now()
 	client := http.Client{
-		Transport:     c.Transport,
+		Transport:     c.transport(),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	a := &Answer{}
@@ -95,6 +99,15 @@ func (c *Client) send(ctx context.Context, r *Request, before *Answer, body []by
 	return a, nil
 }
 
+func (c *Client) transport() http.RoundTripper {
+	if c.Transport != nil {
+		return c.Transport
+	}
+	return direct()
+}
+
+func direct() http.RoundTripper { return &http.Transport{DisableKeepAlives: true} }
+
 func (c *Client) request(ctx context.Context, r *Request, before *Answer, body []byte, contentType string) (*http.Request, error) {
 	method, url := r.Method, c.URL+executePath
 	if method == "" {
@@ -106,7 +119,7 @@ func (c *Client) request(ctx context.Context, r *Request, before *Answer, body [
 	if to, rest, ok := strings.Cut(strings.TrimPrefix(r.Path, "{"), "}"); ok && r.Path[0] == '{' {
 		link := before.link(to)
 		if link == "" {
-			return nil, fmt.Errorf("the reply before has no link to %s", to)
+			return nil, fmt.Errorf("%w to %s", errNoLink, to)
 		}
 		url = link + rest
 	}

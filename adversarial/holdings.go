@@ -20,9 +20,10 @@ const (
 	// sandboxUser is the uid of the users' processes, as in runner/docker.
 	sandboxUser = 64000
 
-	// settleTime bounds the wait until a service is back to where it was; a pool of
-	// three is filled in two seconds on a quiet machine.
-	settleTime = 90 * time.Second
+	// settleTime bounds the wait until a service is back to where it was. A pool of
+	// three is filled in two seconds on a quiet machine, connections to the daemon are
+	// closed after 30 s; on a machine under load all of it takes many times as long.
+	settleTime = 5 * time.Minute
 	settlePoll = 100 * time.Millisecond
 
 	// idleDescriptors and idleGoroutines are what a service may have more than at
@@ -212,7 +213,7 @@ func (s *Service) goroutines(ctx context.Context) int {
 	if err != nil {
 		return -1
 	}
-	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	res, err := (&http.Client{Transport: direct()}).Do(req)
 	if err != nil {
 		return -1
 	}

@@ -74,7 +74,7 @@ func beginStream(ctx context.Context, service, code string) (*stream, error) {
 
 // follow reads the events of the run to its end.
 func (n *stream) follow(req *http.Request, begun chan<- struct{}) error {
-	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	res, err := (&http.Client{Transport: direct()}).Do(req)
 	if err != nil {
 		return err
 	}

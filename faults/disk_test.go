@@ -52,6 +52,9 @@ func TestG08DiskFull(t *testing.T) {
 		require.Subset(t, a.reply(t).lost(), []string{"/mnt/data/big", "/mnt/data/small", "notebook.ipynb"})
 		require.Empty(t, a.reply(t).Notebook.URL)
 		require.Contains(t, a.reply(t).Text, "written\n", "the result is there without the store")
+		for _, promise := range []string{"Idempotency-Key: a", "Prefer: respond-async"} { // it could not be held
+			requireUnavailable(t, send(http.MethodPost, s.url+"/v1/execute", "text/x-python", []byte(codeHello), promise))
+		}
 		empty()
 		s.requireReady(http.StatusOK)
 		a = s.run("write big and small")
@@ -88,9 +91,11 @@ func TestG08DiskFull(t *testing.T) {
 		empty := fill(t, filepath.Join(d.folder, "data"), 0)
 		a := s.run(codeHello)
 		requireUnavailable(t, a)
+		s.requireReady(http.StatusServiceUnavailable)
 		require.Equal(t, "the Docker daemon does not start sandboxes", a.reply(t).Detail)
 		require.Contains(t, s.logged(), "no space left on device", "the log says why")
 		empty()
+		s.requireReady(http.StatusOK)
 		eventually(t, "code runs again", func() bool { return s.run(codeHello).status == http.StatusOK })
 		s.requireContainers(0)
 		s.end()

@@ -100,7 +100,8 @@ func cgroupsOf(name string) (found []string) {
 	return found
 }
 
-// removeCgroups removes them with what is in them, which is empty.
+// removeCgroups removes them with what is in them, of a container whose daemon was
+// killed: also a process, where the daemon was about to start it.
 func removeCgroups(name string) {
 	for deadline := time.Now().Add(stopTime); time.Now().Before(deadline); time.Sleep(poll) {
 		all := cgroupsOf(name)
@@ -110,6 +111,12 @@ func removeCgroups(name string) {
 		for _, path := range all {
 			within, _ := filepath.Glob(path + "/*") // of a container whose daemon was killed
 			for _, folder := range append(within, path) {
+				raw, _ := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+				for field := range strings.FieldsSeq(string(raw)) {
+					if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+						_ = syscall.Kill(pid, syscall.SIGKILL)
+					}
+				}
 				_ = syscall.Rmdir(folder) // refused by files, which are no more than a view
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 // atOnce is how many of these tests go on at one time, whatever the cores: they
 // wait much more than they work.
-const atOnce = "8"
+const atOnce = "12"
 
 // suite is what the tests share.
 var suite struct {

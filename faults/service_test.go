@@ -228,14 +228,18 @@ func (a answer) reply(t *testing.T) (r reply) {
 	return r
 }
 
-// send may be called from any goroutine.
-func send(method, url, contentType string, body []byte) answer {
+// send may be called from any goroutine. Headers are "Name: value".
+func send(method, url, contentType string, body []byte, headers ...string) answer {
 	req, err := http.NewRequest(method, url, bytes.NewReader(body))
 	if err != nil {
 		return answer{err: err}
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
+	}
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Set(name, value)
 	}
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)

@@ -9,7 +9,8 @@
 //     says that it is ready.
 //  3. The job goes in over the sandbox's one stream: the notebook, the limits,
 //     the input files. See internal/frame for the protocol.
-//  4. Output events come out as they happen and go to the Sink.
+//  4. Output events come out as they happen and go to the Sink. Where the run has
+//     a Network, connections of its programs come out among them; see internal/channel.
 //  5. The outcome comes out: how it ended, the executed notebook, and each file
 //     that is new, whose content goes to the Sink while it arrives.
 //  6. Run returns: no process of the run is left. The sandbox is removed in the

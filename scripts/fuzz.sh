@@ -43,7 +43,7 @@ done
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 readonly found=$root/bin/fuzz
-corpus=$(go env GOCACHE)/fuzz # where go test -fuzz and go clean -fuzzcache look
+corpus=$(go env GOCACHE)/fuzz/$(go list -m) # where go test -fuzz and go clean -fuzzcache look
 readonly corpus
 
 # compile makes one program for each package that has targets, and lists them as lines
@@ -67,7 +67,7 @@ search() (
   cd "$folder"
   ulimit -v "$hard_limit_kib"
   if GOMEMLIMIT=$soft_limit "$program" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$fuzztime" \
-    -test.parallel 1 -test.fuzzminimizetime 200x -test.fuzzcachedir "$corpus/$folder" >"$log" 2>&1; then
+    -test.parallel 1 -test.fuzzminimizetime 200x -test.fuzzcachedir "$corpus/${folder#./}" >"$log" 2>&1; then
     result=ok
   else
     result=FOUND

@@ -4,7 +4,7 @@
 #
 # A test that fails is run once more by itself, when the rest is through, as it may have
 # suffered from what ran beside it. If it passes then, the change passes, and that is
-# said at the end, by the test's name. More than five failures are not repeated, nor is what
+# said at the end, by the test's name. More than ten failures are not repeated, nor is what
 # fails as a package: what does not compile, a panic, a time limit, TestMain.
 set -uo pipefail
 # shellcheck source=scripts/lib.sh
@@ -16,7 +16,7 @@ trap 'rm -rf -- "$work"' EXIT
 gotestsum() { go tool -modfile=tools.mod gotestsum "$@"; }
 
 gotestsum --format pkgname-and-test-fails --format-icons text --hide-summary skipped \
-  --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test \
+  --rerun-fails=1 --rerun-fails-max-failures=10 --rerun-fails-run-root-test \
   --rerun-fails-report "$work/again" --jsonfile "$work/events" \
   --packages "${GO_PACKAGES:-./...}" -- -p 2 -timeout 30m "$@"
 result=$?

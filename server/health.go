@@ -83,6 +83,9 @@ func (r *readiness) ask(ctx context.Context) *problem {
 	if err := r.disk(ctx); err != nil {
 		return red("requests with files cannot be taken in", err)
 	}
+	if err := r.disk(ctx); err != nil {
+		return red("requests with files cannot be taken in", err)
+	}
 	return nil
 }
 

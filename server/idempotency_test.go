@@ -341,6 +341,8 @@ func TestResultsExpire(t *testing.T) {
 			path := "/v1/executions/" + first.ID
 			const records = 3 + 1 + 1 // lease, reply, result, claim; the claim of what failed
 
+			// What failed is told before its other records are gone.
+			require.Eventually(t, func() bool { return left() == records }, time.Minute, time.Millisecond)
 			clock.advance(time.Hour)
 			require.Equal(t, 200, s.get(path).StatusCode)
 			require.NoError(t, s.server.sweepOnce(t.Context()))

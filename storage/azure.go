@@ -170,6 +170,10 @@ func (a *azure) once(ctx context.Context, _ *blob.WriterOptions) (context.Contex
 	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1}), a.bucket
 }
 
+func (*azure) partBytes() int { return partBytes }
+
+func (*azure) takesBack() bool { return false }
+
 func (*azure) missing(err error) bool {
 	if bloberror.HasCode(err, bloberror.BlobNotFound) {
 		return false

@@ -48,6 +48,12 @@ type cloud interface {
 	// one, whose answer was lost, has written.
 	once(context.Context, *blob.WriterOptions) (context.Context, *blob.Bucket)
 
+	// takesBack is true where an upload that fails has parts to be removed.
+	takesBack() bool
+
+	// partBytes is the piece in which it gets a big file.
+	partBytes() int
+
 	// missing reports whether err says that the container is not there, or cannot be told
 	// from that. gocloud says NotFound then, as for an object.
 	missing(err error) bool

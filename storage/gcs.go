@@ -16,6 +16,10 @@ import (
 	"google.golang.org/api/option"
 )
 
+// gcsPartBytes is what Google's client takes by itself: one piece is under way at a time,
+// and each is answered before the next.
+const gcsPartBytes = 16 << 20
+
 // gcs is a bucket of Google Cloud Storage.
 type gcs struct {
 	client   *gcloud.Client
@@ -173,6 +177,10 @@ func (g *gcs) once(ctx context.Context, o *blob.WriterOptions) (context.Context,
 	}
 	return ctx, g.bucket
 }
+
+func (*gcs) partBytes() int { return gcsPartBytes }
+
+func (*gcs) takesBack() bool { return false }
 
 // missing: gocloud says NotFound where access is denied, too.
 func (*gcs) missing(err error) bool {

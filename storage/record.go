@@ -76,7 +76,7 @@ func (s *Store) putNew(ctx context.Context, key string, content []byte) error {
 		options.BufferSize = smallPartBytes
 	}
 	ctx, bucket := s.cloud.once(ctx, options)
-	return bucket.Upload(ctx, key, onlyReader{bytes.NewReader(content)}, options)
+	return bucket.Upload(ctx, key, struct{ io.Reader }{bytes.NewReader(content)}, options)
 }
 
 // putNewFile is PutNew in a folder. fileblob's own IfNotExist looks and then renames,

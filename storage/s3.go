@@ -23,9 +23,6 @@ import (
 // s3Region is signed where a server of one's own has no regions.
 const s3Region = "us-east-1"
 
-// abortTimeout bounds taking back an upload: whoever waits for it has given up already.
-const abortTimeout = 5 * time.Second
-
 // s3 is a bucket of Amazon S3, or of a server that speaks its protocol.
 type s3 struct {
 	client *awss3.Client
@@ -200,6 +197,10 @@ func (*s3) pin(a *blob.Attributes) *blob.ReaderOptions {
 func (s *s3) once(ctx context.Context, _ *blob.WriterOptions) (context.Context, *blob.Bucket) {
 	return ctx, s.single
 }
+
+func (*s3) partBytes() int { return partBytes }
+
+func (*s3) takesBack() bool { return true }
 
 func (*s3) missing(err error) bool {
 	return s3Code(err) == "NoSuchBucket" || s3Status(err) == http.StatusMovedPermanently

@@ -36,18 +36,18 @@ type writer struct {
 // few hundred bytes.
 func (s *Store) create(ctx context.Context, o Object, small bool) (target, error) {
 	if s.cloud != nil {
-		return startUpload(ctx, s.bucket, o.Key, cloudOptions(o, small)), nil
+		return startUpload(ctx, s.bucket, o.Key, cloudOptions(o, small, s.cloud.partBytes()), s.cloud.takesBack()), nil
 	}
 	return s.createLocal(ctx, o)
 }
 
 // cloudOptions bound the buffers. For a small object they are small: Google's client
 // makes the buffer for one piece at once.
-func cloudOptions(o Object, small bool) *blob.WriterOptions {
+func cloudOptions(o Object, small bool, part int) *blob.WriterOptions {
 	options := &blob.WriterOptions{
 		ContentType:        o.MediaType,
 		ContentDisposition: o.Disposition(),
-		BufferSize:         partBytes,
+		BufferSize:         part,
 		MaxConcurrency:     partsAtOnce,
 	}
 	if small {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -23,6 +24,12 @@ const (
 
 	// stopTimeout is longer than idle connections hold a server that ends.
 	stopTimeout = 30 * time.Second
+
+	// Linux gives out 32768 and above.
+	firstPort, lastPort = 20000, 32000
+
+	// maxPortLooks is far more than there are tests at one time.
+	maxPortLooks = 1000
 
 	// portTries bounds how often another process may take the port that was free.
 	portTries = 5
@@ -80,9 +87,9 @@ func (s *Server) With(changed map[string]string) func(string) string {
 // begin starts a server on a free port, to end with the test.
 func (s *Server) begin(t testing.TB) {
 	t.Helper()
-	t.Cleanup(func() { s.kill() })
 	for range portTries {
 		s.port = freePort(t)
+		t.Cleanup(s.kill) // before the port is another's
 		s.Endpoint = "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
 		if s.run(t) {
 			return
@@ -185,14 +192,35 @@ func (s *Server) kill() {
 	}
 }
 
+// freePort takes a port for the test: below those that the system gives out by itself, so
+// that none who asks it for any port gets this one, also while the server is stopped; and
+// with a lock, for the tests of other packages.
 func freePort(t testing.TB) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range maxPortLooks {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		path := filepath.Join(os.TempDir(), "notebox-test-port-"+strconv.Itoa(port))
+		lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			continue // another user's
+		}
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil || syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+			_ = lock.Close()
+			if err == nil {
+				_ = listener.Close()
+			}
+			continue
+		}
+		_ = listener.Close()
+		t.Cleanup(func() {
+			_ = os.Remove(path)
+			_ = lock.Close()
+		})
+		return port
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 // installed is the path of what scripts/stores.sh has installed.

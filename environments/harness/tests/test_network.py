@@ -74,6 +74,10 @@ class Service:
         with self._changed:
             assert self._changed.wait_for(condition, PATIENCE), self.seen[-10:]
 
+    def becomes(self, condition: Callable[[], bool], seconds: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(condition, seconds)
+
     def connect(self) -> socket.socket:
         """Return a program's connection, of which the service may not know yet."""
         client = socket.create_connection(self.network._listener.getsockname(), PATIENCE)
@@ -195,16 +199,17 @@ def test_no_more_than_there_is_credit_for(service: Service) -> None:
 
 def test_program_that_does_not_read(service: Service) -> None:
     slow = service.connect()
-    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     service.opened(1)
-    # More than the sockets hold; so what is left is with the harness.
-    sent = 0
-    while CREDIT not in service.ops(1) or sent < 100 * WINDOW:
-        given = sum(struct.unpack(">I", d)[0] for op, _, d in list(service.seen) if op == CREDIT)
-        if sent - given >= WINDOW:
-            break
-        service.send(DATA, 1, bytes(1024))
-        sent += 1024
+    chunk, sent = bytes(16 << 10), 0
+
+    def may_send() -> bool:
+        given = sum(struct.unpack(">I", d)[0] for op, _, d in service.seen if op == CREDIT)
+        return sent + len(chunk) - given <= WINDOW
+
+    # More than the sockets hold, so that what is left is with the harness.
+    while service.becomes(may_send, 0.5):
+        service.send(DATA, 1, chunk)
+        sent += len(chunk)
     other = service.connect()
     service.opened(2)
     service.send(DATA, 2, b"not held up")

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPromisesAreHeld: each test that SECURITY.md names is there, and each adversarial case.
+func TestPromisesAreHeld(t *testing.T) {
+	document, err := os.ReadFile("../../SECURITY.md")
+	require.NoError(t, err)
+	var sources strings.Builder
+	err = filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != "../.." {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			source, err := os.ReadFile(path)
+			sources.Write(source)
+			return err
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`).FindAllString(string(document), -1)
+	require.Greater(t, len(named), 50)
+	for _, name := range named {
+		require.Regexp(t, `func `+name+`\w*\(`, sources.String(), name)
+	}
+	for _, id := range regexp.MustCompile(`\b[A-F]\d+\b`).FindAllString(string(document), -1) {
+		cases, err := filepath.Glob("../../adversarial/cases/" + id + "-*.yaml")
+		require.NoError(t, err)
+		require.NotEmpty(t, cases, id)
+	}
+}

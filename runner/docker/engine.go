@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 
 	"notebox/runner"
@@ -184,28 +187,39 @@ func (e *Engine) create(ctx context.Context, name string, c *container.Config, h
 
 // CanGive says why the daemon would refuse sandboxes with these limits, or nil.
 func (e *Engine) CanGive(ctx context.Context, l runner.Limits) error {
-	cores, memory, err := e.Capacity(ctx)
+	info, err := e.info(ctx)
 	if err != nil {
 		return err
 	}
-	if l.CPUs > float64(cores) || l.CPUs < minCPUs {
-		return fmt.Errorf("sandboxes of %g cores: the Docker daemon has %d, and gives from %g", l.CPUs, cores, minCPUs)
+	if l.CPUs > float64(info.NCPU) || l.CPUs < minCPUs {
+		return fmt.Errorf("sandboxes of %g cores: the Docker daemon has %d, and gives from %g", l.CPUs, info.NCPU, minCPUs)
 	}
-	if l.Memory > memory {
-		return fmt.Errorf("sandboxes of %d bytes of memory: the Docker daemon's host has %d", l.Memory, memory)
+	if l.Memory > info.MemTotal {
+		return fmt.Errorf("sandboxes of %d bytes of memory: the Docker daemon's host has %d", l.Memory, info.MemTotal)
+	}
+	// A name with a dot or a path is a containerd shim's, which no daemon lists.
+	if r := e.options.Runtime; r != "" && !strings.ContainsAny(r, "./") {
+		if _, ok := info.Runtimes[r]; !ok {
+			return fmt.Errorf("the Docker daemon has no runtime %q; it has %s", r, strings.Join(slices.Sorted(maps.Keys(info.Runtimes)), ", "))
+		}
 	}
 	return nil
 }
 
 // Capacity returns the cores and the bytes of memory of the daemon's host.
 func (e *Engine) Capacity(ctx context.Context) (cores int, memory int64, err error) {
+	info, err := e.info(ctx)
+	return info.NCPU, info.MemTotal, err
+}
+
+func (e *Engine) info(ctx context.Context) (system.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	info, err := e.api.Info(ctx)
 	if err != nil {
-		return 0, 0, e.explain(err)
+		return system.Info{}, e.explain(err)
 	}
-	return info.NCPU, info.MemTotal, nil
+	return info, nil
 }
 
 // Ready implements runner.Engine.

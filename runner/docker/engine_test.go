@@ -89,3 +89,23 @@ func left(t *testing.T, service string) (names []string) {
 	slices.Sort(names)
 	return names
 }
+
+// TestRuntimeThatIsMissing: a service says so when it starts, and not at its first run.
+func TestRuntimeThatIsMissing(t *testing.T) {
+	for _, c := range []struct{ runtime, refused string }{
+		{"", ""},
+		{"runc", ""},
+		{"no-such-runtime", `no runtime "no-such-runtime"; it has`},
+		{"io.containerd.runsc.v1", ""}, // a shim's name, which only a start can try
+	} {
+		e, err := New(Options{ServiceID: "runtimes", Runtime: c.runtime})
+		require.NoError(t, err)
+		err = e.CanGive(t.Context(), smallLimits())
+		if c.refused == "" {
+			require.NoError(t, err, c.runtime)
+		} else {
+			require.ErrorContains(t, err, c.refused)
+		}
+		require.NoError(t, e.Close(t.Context()))
+	}
+}

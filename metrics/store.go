@@ -87,7 +87,8 @@ func kindOf(key string) string {
 	return kindOther
 }
 
-// source remembers whether reading failed, to tell whose fault it was.
+// source remembers whether reading failed, to tell whose fault it was, and seeks where
+// its reader does: a store begins anew with it.
 type source struct {
 	io.Reader
 	failed bool
@@ -97,4 +98,11 @@ func (s *source) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	s.failed = s.failed || err != nil && !errors.Is(err, io.EOF)
 	return n, err
+}
+
+func (s *source) Seek(offset int64, whence int) (int64, error) {
+	if seeker, ok := s.Reader.(io.Seeker); ok {
+		return seeker.Seek(offset, whence)
+	}
+	return 0, errors.ErrUnsupported
 }

@@ -129,6 +129,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 		if err == nil && !d.Collected {
 			r.out.Skipped = append(r.out.Skipped, Skipped{dataFolder, "looking for new files took too long"})
 		}
+		r.out.Usage.CPUOfJob = max(0, time.Duration(d.CPUNS))
 		r.done, r.c.finished = true, true
 		return err
 	case frame.KindFailed:

@@ -28,6 +28,31 @@ var hangsInCollection = runnertest.AfterGo(func(to io.Writer) int {
 	return runnertest.Stays
 })
 
+// TestCPUOfTheWholeJob: what code does at the end of its kernel comes after the outcome.
+func TestCPUOfTheWholeJob(t *testing.T) {
+	for _, c := range []struct {
+		desc string
+		said int64
+		want time.Duration
+	}{
+		{"more than the cells'", int64(3 * time.Second), 3 * time.Second},
+		{"none", 0, 0},
+		{"less than none", -1, 0},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				r := run(t.Context(), t, newHost(t, runnertest.AfterGo(func(to io.Writer) int {
+					runnertest.SendOutcome(to, runner.StatusOK)
+					_ = frame.WriteJSON(to, frame.KindDone, frame.Done{Collected: true, CPUNS: c.said})
+					return runnertest.Stays
+				})), newSpec(runnertest.CellHello), &runnertest.Recorder{})
+				require.NoError(t, r.err)
+				require.Equal(t, c.want, r.out.Usage.CPUOfJob)
+			})
+		})
+	}
+}
+
 func TestHostileSandbox(t *testing.T) {
 	for _, c := range []struct {
 		desc    string

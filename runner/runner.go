@@ -115,5 +115,6 @@ type Usage struct {
 	Queue      time.Duration // from Run to a ready sandbox
 	Wall       time.Duration // all cells together, on the sandbox's clock
 	CPU        time.Duration // of all processes of the sandbox while the cells ran
+	CPUOfJob   time.Duration // the same from its job to its end: a kernel's start and exit run code too; 0 where unknown
 	PeakMemory int64         // bytes, of the sandbox, tmpfs included; 0 where unknown
 }

@@ -27,18 +27,19 @@ func ofAccess(r *access.Refusal) *problem {
 	return p
 }
 
-// cpuTime is what a run is charged. A sandbox that died could not say what it had
+// cpuTime is what a run is charged, with what its variables had a kernel do at its
+// start, and its code at the end. A sandbox that died could not say what it had
 // used, so that all counts that it could have: else who makes it die would pay
 // nothing. took is from the call of the runner to its answer.
 func cpuTime(out *runner.Outcome, err error, took time.Duration, l runner.Limits) time.Duration {
 	var notBegun *runner.Error
 	switch {
-	case errors.As(err, &notBegun):
+	case errors.As(err, &notBegun) && notBegun.Code != runner.CodeEnv:
 		return 0
 	case err != nil:
 		took = min(took, l.Timeout) // its wait for a place is in it, and not known
 	case out.Usage.CPU > 0 || out.Usage.Wall > 0:
-		return out.Usage.CPU
+		return max(out.Usage.CPU, out.Usage.CPUOfJob)
 	default:
 		took -= out.Usage.Queue
 	}

@@ -165,6 +165,8 @@ func TestCPUTime(t *testing.T) {
 		want time.Duration
 	}{
 		{"as it was measured", &runner.Outcome{Usage: runner.Usage{CPU: time.Second, Wall: time.Minute, Queue: time.Second}}, nil, time.Second},
+		{"code that runs on at the kernel's exit", &runner.Outcome{Usage: runner.Usage{CPU: time.Second, CPUOfJob: 3 * time.Second, Wall: time.Minute}}, nil, 3 * time.Second},
+		{"code in variables that keep a kernel from starting", nil, &runner.Error{Code: runner.CodeEnv}, time.Minute},
 		{"a sandbox that could not say", &runner.Outcome{Usage: runner.Usage{Queue: 10 * time.Second}}, nil, 100 * time.Second},
 		{"left while it waited", &runner.Outcome{Usage: runner.Usage{Queue: time.Minute}}, nil, 0},
 		{"turned away", nil, &runner.Error{Code: runner.CodeFull}, 0},

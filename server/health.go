@@ -66,6 +66,10 @@ func (r *readiness) ask(ctx context.Context) *problem {
 	}
 	stored := make(chan error, 1)
 	go func() { stored <- r.store(ctx) }()
+	// Before what may take all of the time and be well nevertheless.
+	if err := r.disk(ctx); err != nil {
+		return red("requests with files cannot be taken in", err)
+	}
 	if err := r.runs(ctx); err != nil {
 		text := "sandboxes cannot be started"
 		if known := (*runner.Error)(nil); errors.As(err, &known) {
@@ -79,9 +83,6 @@ func (r *readiness) ask(ctx context.Context) *problem {
 			text += ": the store does not answer"
 		}
 		return red(text, err)
-	}
-	if err := r.disk(ctx); err != nil {
-		return red("requests with files cannot be taken in", err)
 	}
 	return nil
 }

@@ -37,10 +37,10 @@ func (s *Server) keepResult(e *execution) {
 	if k.impatient() {
 		return // the store was given up for this run, which the log says
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), storeTime) // of the same trace
 	defer cancel()
 	key := storage.RunKey(k.started, k.run, storage.KindResult, "")
 	if _, err := k.store.Put(ctx, key, bytes.NewReader(raw), string(storage.KindResult)); err != nil {
-		s.log.Error("not stored", "run", k.run, "kind", string(storage.KindResult), "error", err)
+		s.log.ErrorContext(ctx, "not stored", "run", k.run, "kind", string(storage.KindResult), "error", err)
 	}
 }

@@ -83,6 +83,7 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     display = Display()
     writer.write_json(frames.READY, {"version": frames.VERSION})
     job = Job(**json.loads(await_frame(reader, frames.JOB, kernel)))
+    begun = cgroup.read().cpu_ns
     nb = nbformat.reads(await_notebook(reader, job.notebook_bytes), as_version=4)
     network = Network(writer, **job.network) if job.network is not None else None
     proxy = network.environment() if network else {}
@@ -110,7 +111,9 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     if network:
         network.stop()
     finish(writer, nb, Run(kernel, executor, watchdog), outcome)
-    writer.write_json(frames.DONE, {"collected": collect(writer, untouched, job)})
+    collected = collect(writer, untouched, job)
+    cpu = cgroup.read().cpu_ns - begun  # with what a kernel does at its start and its end
+    writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
     wait_for_the_end(reader)
 
 

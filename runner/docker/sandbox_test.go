@@ -61,3 +61,18 @@ while time.process_time() < end:
 	require.Greater(t, out.Usage.PeakMemory, int64(150<<20))
 	require.LessOrEqual(t, out.Usage.PeakMemory, l.Memory)
 }
+
+// TestUsageOfAKernelsStart: variables have a kernel start anew, which may run code of
+// the caller's, so that it is counted, though not as the cells' own.
+func TestUsageOfAKernelsStart(t *testing.T) {
+	l := smallLimits()
+	l.Timeout = time.Minute
+	out, err := runnertest.Once(t.Context(), newEngine(t, "test-start-"+strings.ToLower(rand.Text())), testLog(t), runner.Spec{
+		ID: "start", Environment: environment(t), Notebook: runnertest.Notebook("pass"), Limits: l,
+		Env: map[string]string{"NOTEBOX_TEST": "1"},
+	}, runnertest.NewRecorder(t))
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusOK, out.Status)
+	// An interpreter that imports ipykernel takes several hundred.
+	require.Greater(t, out.Usage.CPUOfJob, out.Usage.CPU+100*time.Millisecond)
+}

@@ -121,7 +121,8 @@ type (
 	}
 	// Done is the end of the run.
 	Done struct {
-		Collected bool `json:"collected"` // false where collecting the files was cut short
+		Collected bool  `json:"collected"` // false where collecting the files was cut short
+		CPUNS     int64 `json:"cpu_ns"`    // of the sandbox since it had the job
 	}
 	// Failed is the harness's own failure.
 	Failed struct {

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -165,8 +164,6 @@ func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome))
 			require.Zero(t, len(o.failures), "failures of %s, %s: they are printed above", c.ID, c.Title)
 		})
 	}
-	// The client keeps two connections for as long as Settled waits: they are not the service's.
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	require.NoError(t, s.Settled(ctx, daemon, known, start, true), "after all cases")
 	g.end(t, s, daemon)
 }

@@ -46,6 +46,7 @@ const (
 // Holdings are what a service holds of the machine.
 type Holdings struct {
 	Containers  []string // of this service on the daemon, by id
+	Warm        int      // of the containers, ready for a run; -1 where no metric tells
 	Kernels     int      // processes of users in them
 	Strays      []string // processes of users in containers of this service that are gone
 	Uploads     []string // files of what is under way
@@ -68,7 +69,8 @@ func (s *Service) Look(ctx context.Context, d *Daemon, known *Known) (Holdings, 
 	h.Uploads = files(filepath.Join(s.Folder, "state", "uploads"), nil)
 	h.Temporary = append(files(filepath.Join(s.Folder, "tmp"), nil),
 		files(filepath.Join(s.Folder, "files"), regexp.MustCompile(`\.tmp$`))...)
-	h.Goroutines = s.goroutines(ctx)
+	h.Goroutines = s.metric(ctx, "go_goroutines")
+	h.Warm = s.metric(ctx, `notebox_pool_sandboxes{state="warm"}`)
 	proc := fmt.Sprintf("/proc/%d", s.PID)
 	descriptors, err := os.ReadDir(proc + "/fd")
 	if err != nil {
@@ -93,6 +95,8 @@ func (h *Holdings) more(start *Holdings, exactly bool) string {
 		}
 	}
 	add(len(h.Containers) == poolSize, "%d containers, not the %d of the pool", len(h.Containers), poolSize)
+	// A sandbox that still starts has not all that it holds later.
+	add(h.Warm == poolSize || h.Warm == -1, "%d warm sandboxes, not %d", h.Warm, poolSize)
 	add(h.Kernels <= poolSize, "%d processes of users in them, more than one each", h.Kernels)
 	add(len(h.Strays) == 0, "processes of runs that have ended: %q", h.Strays)
 	add(len(h.Uploads) == 0, "files of uploads: %q", h.Uploads)
@@ -207,8 +211,8 @@ func status(file string) (p process, err error) {
 	return p, nil
 }
 
-// goroutines asks the service's metrics.
-func (s *Service) goroutines(ctx context.Context) int {
+// metric asks the service's metrics for one; -1 where they do not have it.
+func (s *Service) metric(ctx context.Context, name string) int {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/metrics", nil)
 	if err != nil {
 		return -1
@@ -219,7 +223,7 @@ func (s *Service) goroutines(ctx context.Context) int {
 	}
 	defer res.Body.Close()
 	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-		if text, ok := strings.CutPrefix(lines.Text(), "go_goroutines "); ok {
+		if text, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
 			n, err := strconv.ParseFloat(text, 64)
 			if err == nil {
 				return int(n)

@@ -34,10 +34,10 @@ func TestG08DiskFull(t *testing.T) {
 		require.Contains(t, r.Text, "written\n")
 		require.Equal(t, []string{"small"}, r.stored())
 		require.Equal(t, []string{"/mnt/data/big"}, r.lost())
+		requireNoParts(t, files, before)
 		for path := range filesBelow(t, files) {
 			if _, old := before[path]; !old {
 				require.NotContains(t, path, "/big", "half of a file")
-				require.NotEqual(t, ".tmp", filepath.Ext(path))
 			}
 		}
 		require.Equal(t, "small", string(send(http.MethodGet, r.url("small"), "", nil).body))

@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"mime/multipart"
 	"net/http"
@@ -160,10 +161,16 @@ func filesBelow(t *testing.T, folder string) map[string]int64 {
 	t.Helper()
 	found := map[string]int64{}
 	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) { // it was renamed, or removed, meanwhile
+			return nil
+		}
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
 		info, err := entry.Info()
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("look at %s: %w", path, err)
 		}

@@ -19,11 +19,22 @@ lock() {
   flock -n 9 || { say "waiting for another $1 script to end"; flock 9; }
 }
 
+# try CMD…: three times. A network that fails for a moment is no reason to fail a build.
+try() {
+  local pause
+  for pause in 5 20; do
+    if "$@"; then return; fi
+    say "once more in $pause s: $*"
+    sleep "$pause"
+  done
+  "$@"
+}
+
 # install PACKAGE…: from the distribution, with what apt says as progress.
 install() {
   say "installing $*"
-  as_root apt-get update -qq
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2 9>&-
+  try as_root apt-get update -qq
+  try as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2 9>&-
 }
 
 docker_answers() { timeout 20 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }

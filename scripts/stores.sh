@@ -38,9 +38,9 @@ if [ -z "${NODE_EXTRA_CA_CERTS:-}" ]; then
   export NODE_EXTRA_CA_CERTS
 fi
 # No scripts of packages: none is needed, and each would run as this user.
-(cd "$stores/azurite" && npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error >&2 9>&-)
+(cd "$stores/azurite" && try npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error >&2 9>&-)
 for package in "$versitygw" "$fake_gcs"; do
   say "building $package"
-  (cd "$stores" && GOBIN=$stores/bin CGO_ENABLED=0 go install "$package" 9>&-)
+  (cd "$stores" && GOBIN=$stores/bin CGO_ENABLED=0 try go install "$package" 9>&-)
 done
 wanted >"$stores/installed"

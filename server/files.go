@@ -1,11 +1,16 @@
 package server
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,6 +23,11 @@ const filesPrefix = "/v1/files/"
 // filePolicy keeps what is served from acting as a page of this service, also
 // where a browser shows it: no script, no form, no request to anywhere.
 const filePolicy = "sandbox; default-src 'none'"
+
+// maxRanges of one request are answered, each of which is a request to a cloud's store:
+// readers of documents ask for a few. Of more, the whole file is the answer, as
+// RFC 9110, section 14.2 lets it be.
+const maxRanges = 16
 
 // serveFile answers GET /v1/files/…: the signature in the URL is the permission.
 func (s *Server) serveFile(c echo.Context) error {
@@ -32,14 +42,48 @@ func (s *Server) serveFile(c echo.Context) error {
 	case err != nil:
 		return forbidden("this link is not valid: it was changed, or it is not of this service")
 	}
-	file, err := s.store.Get(r.Context(), key)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	after := cmp.Or(s.pace.stall, storeStall)
+	stall := time.AfterFunc(after, func() { cancel(errStalled) })
+	file, err := s.store.Get(ctx, key)
+	stall.Stop()
 	if errors.Is(err, storage.ErrNotFound) {
 		return notFound()
 	}
 	if err != nil {
-		return unreadable(withoutKey(err, key))
+		return unreadable(ctx, withoutKey(err, key))
 	}
-	defer file.Close()
+	content := &servedContent{file: file, stall: stall, after: after}
+	defer content.Close()
+	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
+		r.Header.Del("Range")
+	}
+	describe(h, file)
+	w := &lateHeader{ResponseWriter: c.Response()}
+	http.ServeContent(w, r, "", file.ModTime, content)
+	unread := content.failure()
+	switch {
+	case w.sent && unread != nil: // the client notices by the length
+		s.log.WarnContext(r.Context(), "a file was not sent in full", "error", unread)
+	case w.refused():
+		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified} {
+			h.Del(name)
+		}
+		return &problem{status: w.status, text: "the Range header does not fit the file"}
+	case unread != nil:
+		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified, "Content-Range", "Accept-Ranges"} {
+			h.Del(name)
+		}
+		return unreadable(ctx, unread)
+	default:
+		w.send()
+	}
+	return nil
+}
+
+// describe says what a file is, and that it is no page of this service.
+func describe(h http.Header, file *storage.Reader) {
 	h.Set(echo.HeaderContentType, contentType(file.MediaType))
 	h.Set(echo.HeaderContentDisposition, file.Disposition())
 	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
@@ -48,48 +92,64 @@ func (s *Server) serveFile(c echo.Context) error {
 	if file.ETag != "" {
 		h.Set("ETag", file.ETag)
 	}
-	w := &lateHeader{ResponseWriter: c.Response()}
-	content := &servedContent{Reader: file}
-	http.ServeContent(w, r, "", file.ModTime, content)
-	switch {
-	case w.sent && content.err != nil: // the client notices by the length
-		s.log.WarnContext(r.Context(), "a file was not sent in full", "error", content.err)
-	case w.refused():
-		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified} {
-			h.Del(name)
-		}
-		return &problem{status: w.status, text: "the Range header does not fit the file"}
-	case content.err != nil:
-		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified, "Content-Range", "Accept-Ranges"} {
-			h.Del(name)
-		}
-		return unreadable(content.err)
-	default:
-		w.send()
-	}
-	return nil
 }
 
 // unreadable is a store that does not give a file.
-func unreadable(err error) error {
-	if storage.Temporary(err) {
+func unreadable(ctx context.Context, err error) error {
+	if storage.Temporary(err) || errors.Is(context.Cause(ctx), errStalled) {
 		return &problem{status: http.StatusServiceUnavailable, text: "the store of files does not answer", retryAfter: readyFor, cause: err}
 	}
 	return err
 }
 
-// servedContent remembers why http.ServeContent could not read on.
+// servedContent remembers why http.ServeContent could not read on. Where it sends several
+// ranges, it reads in a goroutine that it does not wait for when the client has left.
 type servedContent struct {
-	*storage.Reader
-	err error
+	file  io.ReadSeekCloser
+	stall *time.Timer // it goes while the store is read
+	after time.Duration
+
+	mu     sync.Mutex
+	closed bool
+	err    error
 }
 
 func (c *servedContent) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, fs.ErrClosed
+	}
+	c.stall.Reset(c.after)
+	n, err := c.file.Read(p)
+	c.stall.Stop()
 	if err != nil && err != io.EOF {
 		c.err = err
 	}
 	return n, err
+}
+
+func (c *servedContent) Seek(offset int64, whence int) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, fs.ErrClosed
+	}
+	return c.file.Seek(offset, whence)
+}
+
+// Close waits for the Read that goes on; those after it fail.
+func (c *servedContent) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return c.file.Close()
+}
+
+func (c *servedContent) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
 
 // lateHeader sends the header with the first bytes of the body, so that a file that

@@ -118,11 +118,9 @@ func (k *keeper) file(ctx context.Context, name, title string, content io.Reader
 	if !k.impatient() {
 		again := k.store.Replay(whole, k.tempDir)
 		defer again.Close()
-		timed, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		stall := time.AfterFunc(k.stall, func() { cancel(errStalled) })
-		defer stall.Stop()
-		s, err = k.put(timed, storage.KindFile, name, title, &steadyReader{again, stall, k.stall})
+		timed, steady, stop := watchStall(ctx, again, k.stall)
+		defer stop()
+		s, err = k.put(timed, storage.KindFile, name, title, steady)
 		switch {
 		case err == nil:
 			return s, s.Bytes, nil
@@ -151,6 +149,17 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 	w.bytes += int64(n)
 	w.failed = w.failed || err != nil && err != io.EOF
 	return n, err
+}
+
+// watchStall is for a Put of content: timed ends, with the cause errStalled, when the store
+// takes no byte for so long.
+func watchStall(ctx context.Context, content io.Reader, after time.Duration) (timed context.Context, steady *steadyReader, stop func()) {
+	timed, cancel := context.WithCancelCause(ctx)
+	stall := time.AfterFunc(after, func() { cancel(errStalled) })
+	return timed, &steadyReader{content, stall, after}, func() {
+		stall.Stop()
+		cancel(nil)
+	}
 }
 
 // steadyReader stops a timer while it is read and starts it anew, and seeks where its reader does.

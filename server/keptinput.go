@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,30 +135,47 @@ func noSuchInput(in *input) *problem {
 	return unfit(in.field+".id", "there is no such file: it has expired, was deleted, or never was")
 }
 
-// openInput opens the content of a kept input, for as long as ctx lasts.
+// openInput opens the content of a kept input, for as long as ctx lasts. A store that
+// hangs while it is read is one that does not answer: a run holds its place meanwhile.
 func (s *Server) openInput(ctx context.Context, owner string, in *input) (io.ReadCloser, error) {
 	key, _ := inputKey(owner, in.id, storage.PartContent)
-	r, err := s.store.Get(ctx, key)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil, noSuchInput(in)
-	case err != nil:
-		return nil, inputsAway(ctx, err)
+	timed, cancel := context.WithCancelCause(ctx)
+	c := &inputContent{ctx: ctx, cancel: cancel, after: cmp.Or(s.pace.stall, storeStall)}
+	c.stall = time.AfterFunc(c.after, func() { cancel(errStalled) })
+	r, err := s.store.Get(timed, key)
+	c.stall.Stop()
+	if err == nil {
+		c.ReadCloser = r
+		return c, nil
 	}
-	return &inputContent{r, ctx}, nil
+	cancel(nil)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, noSuchInput(in)
+	}
+	return nil, inputsAway(ctx, err)
 }
 
 type inputContent struct {
-	*storage.Reader
-	ctx context.Context
+	io.ReadCloser
+	ctx    context.Context // of the run
+	stall  *time.Timer     // it goes while the store is read
+	after  time.Duration
+	cancel context.CancelCauseFunc
 }
 
 func (c *inputContent) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
+	c.stall.Reset(c.after)
+	n, err := c.ReadCloser.Read(p)
+	c.stall.Stop()
 	if err != nil && err != io.EOF {
 		err = inputsAway(c.ctx, err)
 	}
 	return n, err
+}
+
+func (c *inputContent) Close() error {
+	defer c.cancel(nil)
+	return c.ReadCloser.Close()
 }
 
 // dropInput answers DELETE /v1/files/{id}.

@@ -37,10 +37,11 @@ const (
 )
 
 // pace holds the times that tests shorten: the two grace times, and those of
-// streams, where 0 is the default.
+// streams and of the store, where 0 is the default.
 type pace struct {
 	body, write time.Duration
 	head, alive time.Duration
+	stall       time.Duration // of the store, for uploads, inputs and files that are served
 }
 
 // HTTPServer is an http.Server for Handler, with its deadlines set.

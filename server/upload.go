@@ -2,7 +2,9 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"mime/multipart"
 	"net/http"
@@ -88,13 +90,17 @@ func (u *upload) take(part *multipart.Part) error {
 	key, _ := inputKey(u.owner, id, storage.PartContent)
 	u.begun = append(u.begun, id)
 	whole := &watchedReader{Reader: part}
-	object, err := u.server.store.Put(u.ctx, key, whole, path.Base(clean))
+	timed, steady, stop := watchStall(u.ctx, whole, cmp.Or(u.server.pace.stall, storeStall))
+	defer stop()
+	object, err := u.server.store.Put(timed, key, steady, path.Base(clean))
 	switch {
 	case err == nil:
 		u.kept = append(u.kept, u.server.about(id, clean, u.made, object))
 		return nil
 	case whole.failed:
 		return ofBody(err, notAForm)
+	case context.Cause(timed) == errStalled:
+		err = errors.Join(errStalled, err)
 	}
 	return u.failed(err)
 }
@@ -105,7 +111,7 @@ func (u *upload) failed(err error) error {
 		return u.ctx.Err()
 	}
 	text := "the files cannot be stored"
-	if storage.Temporary(err) {
+	if storage.Temporary(err) || errors.Is(err, errStalled) {
 		text = errStoreAway.text
 	}
 	return &problem{status: http.StatusServiceUnavailable, text: text, retryAfter: readyFor, cause: err}

@@ -124,8 +124,17 @@ func TestOpenRemovesWhatAKilledProcessLeft(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	child.Env = append(os.Environ(), childFolder+"="+path)
 	require.NoError(t, child.Start())
+	t.Cleanup(func() { _ = child.Process.Kill() })
 	temporaries := func() int { return len(files(t, path)) }
-	require.Eventually(t, func() bool { return temporaries() == 1 }, time.Minute, 10*time.Millisecond)
+	locked := func() bool { // it is before anything is written
+		found := files(t, path)
+		if len(found) != 1 {
+			return false
+		}
+		info, err := os.Stat(filepath.Join(path, found[0]))
+		return err == nil && info.Size() > 0
+	}
+	require.Eventually(t, locked, 5*time.Minute, 10*time.Millisecond)
 	require.Regexp(t, folderTemporary, files(t, path)[0])
 
 	openTestFolder(t, path)
@@ -141,7 +150,7 @@ func TestOpenRemovesWhatAKilledProcessLeft(t *testing.T) {
 type hang struct{}
 
 func (hang) Read([]byte) (int, error) {
-	time.Sleep(time.Minute)
+	time.Sleep(10 * time.Minute)
 	return 0, io.ErrNoProgress
 }
 

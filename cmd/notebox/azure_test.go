@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -230,12 +229,8 @@ func requireReady(t *testing.T, p *program, want int) {
 	defer cancel()
 	for {
 		status, raw := get(t, p.url()+"/readyz")
-		if status == want {
-			if want != http.StatusOK {
-				var problem struct{ Detail string }
-				require.NoError(t, json.Unmarshal(raw, &problem))
-				require.Equal(t, "files cannot be stored: the store does not answer", problem.Detail)
-			}
+		// On a busy machine it can be the run to prove readiness that is late, too.
+		if status == want && (want == http.StatusOK || strings.Contains(string(raw), "files cannot be stored: the store does not answer")) {
 			return
 		}
 		select {

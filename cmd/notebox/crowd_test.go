@@ -22,7 +22,7 @@ const (
 	crowdCallers = 200
 	// crowdSlack is what a wait may take beyond --max-wait: a busy host's timers,
 	// and its clients' own turn.
-	crowdSlack = 3 * time.Second
+	crowdSlack = 20 * time.Second
 	// refillTime is for a pool after the crowd has left.
 	refillTime = time.Minute
 )

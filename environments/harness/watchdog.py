@@ -90,7 +90,9 @@ class Watchdog(threading.Thread):
                     os.read(fd, 64)
                 elif fd == screen:
                     poll.unregister(screen)
-                    self._display.start()
+                    # Not here: code can stop the new process before it is another
+                    # program, and with it whoever waits for that.
+                    threading.Thread(target=self._display.start, daemon=True).start()
                 else:
                     self._hear()
                     heard = now

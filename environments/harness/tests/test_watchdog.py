@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -212,11 +213,11 @@ def test_service_that_is_gone(desc: str, data: bytes, scene: Scene) -> None:
 
 
 def test_watchdog_that_fails(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(scene, "start_display", fail)
     scene.watch(display=True)
+    monkeypatch.setattr(threading, "Thread", fail)
     os.write(scene.client, b"x")
     scene.until("kill", "exit 1")
 
@@ -228,6 +229,17 @@ def test_kernel_that_ends(scene: Scene) -> None:
     assert dog.kernel_ended
     assert scene.names() == ["abort"]
     assert dog.reason == "", "nobody ended the run"
+
+
+def test_display_that_does_not_start_holds_nothing_up(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = threading.Event()
+    monkeypatch.setattr(scene, "start_display", stopped.wait)
+    scene.watch(0.3, display=True)
+    os.write(scene.client, b"x")
+    scene.until("interrupt", "kill")
+    stopped.set()
 
 
 def test_display_starts_when_a_program_connects(scene: Scene) -> None:

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+	"notebox/storage"
+)
+
+// TestUploadToAStoreThatHangs gives its place among the uploads back.
+func TestUploadToAStoreThatHangs(t *testing.T) {
+	s := newService(t, func(c *Config) { c.Store = hanging{c.Store} })
+	s.server.pace.stall = 50 * time.Millisecond
+	a := s.upload(nil, "a", "x")
+	s.requireProblem(a, 503, errStoreAway.text)
+	require.NotEmpty(t, a.Header.Get("Retry-After"))
+	require.Empty(t, s.server.intake)
+}
+
+// TestInputOfAStoreThatHangs: the run gives up, and gives its place back.
+func TestInputOfAStoreThatHangs(t *testing.T) {
+	store := new(hangingGet)
+	s := newService(t, func(c *Config) { store.Store = c.Store; c.Store = store })
+	s.server.pace.stall = 50 * time.Millisecond
+	id := s.keptOf(s.upload(nil, "a", "x"))[0].ID
+	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		_, err := readInputs(spec)
+		return nil, fmt.Errorf("send the job: %w", err)
+	}
+	a := s.postJSON(`{"code":"x","files":[{"name":"a","id":"` + id + `"}]}`)
+	require.Equal(t, 503, a.StatusCode, "%s", a.body)
+	require.Contains(t, string(a.body), "the store of files does not answer")
+
+	timed, cancel := context.WithCancelCause(t.Context())
+	stall := time.AfterFunc(time.Hour, func() { cancel(errStalled) })
+	c := &inputContent{ReadCloser: io.NopCloser(untilDone{timed}), ctx: t.Context(), stall: stall, after: time.Millisecond, cancel: cancel}
+	_, err := c.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "the store of files does not answer")
+	require.NoError(t, c.Close())
+	require.Error(t, timed.Err(), "nothing of it is left")
+}
+
+// TestFileOfAStoreThatHangs is an error, however long its client would wait.
+func TestFileOfAStoreThatHangs(t *testing.T) {
+	store := new(hangingGet)
+	s := newService(t, func(c *Config) { store.Store = c.Store; c.Store = store })
+	s.server.pace.stall = 50 * time.Millisecond
+	link := s.produce(map[string]string{string(storage.PartContent): "x"})[string(storage.PartContent)]
+	a := s.get(link)
+	require.Equal(t, 503, a.StatusCode, "%s", a.body)
+	require.Contains(t, string(a.body), "the store of files does not answer")
+}
+
+// hangingGet hangs when it is asked for the content of an input, or what is called so.
+type hangingGet struct{ Store }
+
+func (h *hangingGet) Get(ctx context.Context, key string) (*storage.Reader, error) {
+	if strings.HasSuffix(key, string(storage.PartContent)) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.Store.Get(ctx, key)
+}
+
+// untilDone is a reader that hangs.
+type untilDone struct{ ctx context.Context }
+
+func (u untilDone) Read([]byte) (int, error) {
+	<-u.ctx.Done()
+	return 0, u.ctx.Err()
+}

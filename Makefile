@@ -44,8 +44,8 @@ bench: image ## measure against docker run, about an hour on 2 idle cores; ARGS=
 soak: image ## 1,000 runs, after which the service holds what it held before
 	NOTEBOX_SOAK_RUNS=1000 go test ./cmd/notebox -run '^TestSoak$$' -count 1 -timeout 2h -v
 
-load: image ## 16 callers for four minutes, of which two with hostile requests among the good ones
-	NOTEBOX_LOAD_SECONDS=120 go test ./adversarial -run '^TestUnderLoad$$' -count 1 -timeout 30m -v
+load: image ## good requests beside bad ones, 2 times 2 minutes on an idle machine; ARGS="-seed …"
+	@cd adversarial && NOTEBOX_LOAD_SECONDS=120 go test -count 1 -run '^TestUnderLoad$$' -timeout 30m -v $(ARGS)
 
 fuzz: ## try random inputs on every decoder; FUZZTIME=30s FUZZJOBS=8 (cores); ARGS="--report" or "FuzzDecode|harness"
 	@scripts/fuzz.sh $(ARGS)

@@ -28,8 +28,8 @@ bin/notebox: FORCE
 test-go: image stores
 	scripts/go-test.sh
 
-test-adversarial: image ## send every bad input to the real service, a line a case; ARGS="-cases 'A.*|C8' -show"
-	@cd adversarial && go test -count 1 -run TestCases -timeout 20m $(ARGS)
+test-adversarial: image ## send every bad input to the real service, and have every fault, a line a case; ARGS="-cases 'A.*|C8' -show"
+	@scripts/test-adversarial.sh $(ARGS)
 
 stores: ## install the servers that the tests of storage start
 	@scripts/stores.sh

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"io"
 )
 
@@ -18,6 +19,21 @@ type Engine interface {
 	// Ready reports why a sandbox of env could not be started now, or nil.
 	Ready(ctx context.Context, env Environment) error
 }
+
+// Keeper is an Engine whose sandboxes can outlive this process.
+type Keeper interface {
+	Engine
+	// Keep records that a sandbox is a session's: Reap of a later process leaves it
+	// until that process has had the time to Adopt it. It returns the name to adopt by.
+	Keep(ctx context.Context, s Sandbox) (name string, err error)
+	// Adopt opens a new stream to a sandbox that was kept. What is under way on the
+	// old one is lost, in the middle of whatever it was. The error is
+	// ErrNoSandbox where there is none that runs.
+	Adopt(ctx context.Context, name string) (Sandbox, error)
+}
+
+// ErrNoSandbox is that there is no sandbox to adopt.
+var ErrNoSandbox = errors.New("there is no such sandbox")
 
 // Sandbox is a byte stream to the program inside, and the means to end it.
 // Read returns an *ExitError after the last byte of a program that ended, in an

@@ -29,8 +29,11 @@ type Spec struct {
 	Notebook    []byte            // an nbformat 4 document, UTF-8 JSON
 	Inputs      []Input           // put into /mnt/data before the run
 	Env         map[string]string // environment variables of the kernel
-	StopOnError bool              // leave the cells after one that raised unrun
-	Network     Network           // what its programs reach; nil: nothing
+	// Command is a line for bash, run as a process of its own beside the kernel: in a
+	// session only. Notebook has one code cell then, which gets its outputs.
+	Command     string
+	StopOnError bool    // leave the cells after one that raised unrun
+	Network     Network // what its programs reach; nil: nothing
 	Limits      Limits
 	WaitUntil   time.Time // when to give up waiting for a sandbox; zero is never
 	Observe     PhaseFunc // hears of the run's phases; may be nil
@@ -102,6 +105,12 @@ type Outcome struct {
 	Notebook []byte    // the executed notebook: hostile bytes; nil if nothing came back
 	Skipped  []Skipped // files that were not passed to the Sink
 	Usage    Usage
+	// ExitCode is that of Spec.Command, 128 + signal where a signal ended it; nil where
+	// there was none, or it was ended for another Status. Other than 0 is StatusError.
+	ExitCode *int
+	// KernelRestarted is that the session's variables are lost: its kernel died in
+	// this run or since the one before, or had to be ended, and there is a new one.
+	KernelRestarted bool
 }
 
 // Skipped is a file that was left behind, and why.

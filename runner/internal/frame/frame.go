@@ -12,6 +12,42 @@
 //	← (file, data…, end | skipped)…
 //	← done
 //
+// A sandbox becomes a session's where a session frame goes out instead of the first
+// job. Then, seen from the service:
+//
+//	→ session
+//	← kept                                           a kernel with the session's env is up
+//	→ (job, notebook…, go                            no inputs: they are written as files
+//	   ← event…, outcome, notebook…, (file, data…, end | skipped)…, done)…
+//
+// and at any time from kept on, also while a job runs:
+//
+//	→ interrupt                                      SIGINT to what runs
+//	→ restart, ← restarted                           a job that runs ends first, as killed
+//	→← channel                                       of the network, and of file operations
+//
+// Job after job comes only after the done of the one before. The harness
+// ends what it is to end (time, output, cancel) by an interrupt, and only
+// where that is not heeded by the end of the kernel, after which it starts another.
+// A session's sandbox waits for its service until the session's ttl is over, on its
+// own clock, also where the stream has ended or nobody pings.
+//
+// To adopt a session's sandbox, a service that attaches anew writes the session's
+// token (TokenSize random bytes, which the session frame brought) and then a
+// nonce of as many bytes that nobody has seen before. The harness looks for the token in all
+// that it reads, also in the middle of a frame; it forgets what came before, resets every
+// channel, cancels what runs without sending anything of its rest, and answers with the
+// nonce outside any frame, at a boundary of its own frames; a resumed frame follows.
+// The service passes over all until the nonce.
+//
+// Channels with the top bit of their id set are file operations: the service opens
+// them (operation o), ids going up from 1<<31 and used once in a stream. The harness joins each
+// with a socketpair to a child with the user's rights, which reads one line of JSON, a
+// FileRequest, and for a write the content until the service's end; it answers with one
+// line of JSON, a FileReply, and for a read with Size bytes of content, for a list with
+// a line of JSON, a FileEntry, for each entry, and ends. A write that the service resets leaves
+// nothing. At most MaxFileChannels are open at one time.
+//
 // A hurry may go out between warm and ready. Pings go out all the while; a cancel may go out between go and outcome. A
 // failed may come in instead of any of the harness's frames. Where the job grants
 // a network, channel frames go both ways between go and outcome; see package channel.
@@ -41,6 +77,28 @@ const (
 	KindGo         Kind = 'G' // all is there: run
 	KindPing       Kind = 'P' // the service is alive
 	KindCancel     Kind = 'C' // end the run now
+)
+
+// To a session's sandbox.
+const (
+	KindSession   Kind = 'S' // Session
+	KindInterrupt Kind = 'T' // no payload
+	KindRestart   Kind = 'A' // no payload
+)
+
+// From a session's sandbox.
+const (
+	KindKept      Kind = 's' // no payload
+	KindRestarted Kind = 'a' // no payload
+	KindResumed   Kind = 'r' // Resumed
+)
+
+const (
+	// TokenSize of a session's token, and of a nonce, bytes: not to be guessed, nor to
+	// come up in what is sent by chance.
+	TokenSize = 32
+	// MaxFileChannels are file operations of a session at one time.
+	MaxFileChannels = 8
 )
 
 // KindChannel goes both ways: a connection to the sandbox's proxy, see package
@@ -84,7 +142,43 @@ type Job struct {
 	MaxOutput      int64             `json:"max_output"`
 	MaxFiles       int               `json:"max_files"`
 	MaxFileBytes   int64             `json:"max_file_bytes"`
-	Network        *Network          `json:"network"` // nil: none
+	Network        *Network          `json:"network"` // nil: none; of a session's job it is not looked at
+	Command        string            `json:"command"` // for bash instead of the kernel, in a session; "": none
+}
+
+// Session makes a sandbox a session's. The JSON names are those of the harness.
+type Session struct {
+	Token      []byte            `json:"token"` // base64 in JSON
+	TTLSeconds float64           `json:"ttl_seconds"`
+	Env        map[string]string `json:"env"`
+	Network    *Network          `json:"network"` // nil: none
+}
+
+// FileRequest is what a file operation asks for. Paths are relative to /mnt/data.
+type FileRequest struct {
+	Operation string `json:"op"` // list, read, write, delete, move
+	Path      string `json:"path"`
+	To        string `json:"to,omitempty"`        // of move
+	Recursive bool   `json:"recursive,omitempty"` // of list
+	Overwrite bool   `json:"overwrite,omitempty"` // of move
+	Max       int    `json:"max,omitempty"`       // entries, of list
+}
+
+// FileReply answers it.
+type FileReply struct {
+	Code    string    `json:"code"`    // "" for success, or a runner.FileCode
+	Message string    `json:"message"` // why not, for people: public
+	Entry   FileEntry `json:"entry"`   // of read, write (it is there then) and move
+	Entries int       `json:"entries"` // of list: as many lines follow
+	More    bool      `json:"more"`    // of list: there are more
+}
+
+// FileEntry is a runner.FileInfo.
+type FileEntry struct {
+	Path       string `json:"path"`
+	Kind       string `json:"kind"` // file, directory, symlink, other
+	Size       int64  `json:"size"`
+	ModifiedNS int64  `json:"modified_ns"` // since 1970
 }
 
 type (
@@ -109,7 +203,19 @@ type (
 		Status     string `json:"status"` // a runner.Status
 		WallNS     int64  `json:"wall_ns"`
 		CPUNS      int64  `json:"cpu_ns"`
-		PeakMemory int64  `json:"peak_memory"`
+		PeakMemory int64  `json:"peak_memory"` // in a session, since its begin
+		ExitCode   *int   `json:"exit_code"`   // of a command that ended by itself; else null
+		// KernelRestarted is that this job did not begin with the kernel that the job
+		// before it ended with, or that its own is no more. There is another by done.
+		KernelRestarted bool `json:"kernel_restarted"`
+	}
+	// Resumed says what there is of a session that was adopted.
+	Resumed struct {
+		Version int `json:"version"`
+		// KernelRestarted is that no next outcome would say so: what was cancelled by
+		// the adoption had lost its kernel, or the kernel died while nobody was there.
+		KernelRestarted bool    `json:"kernel_restarted"`
+		TTLSeconds      float64 `json:"ttl_seconds"` // that are left
 	}
 	// File announces a file that the run made or changed.
 	File struct {

@@ -58,7 +58,7 @@ func (g *gauges) collectSessions(out chan<- prometheus.Metric, put func(*prometh
 	if g.sources.Sessions != nil {
 		now = g.sources.Sessions()
 	}
-	put(g.sessions, now.Running, "running")
+	put(g.sessions, now.Open-now.Idle, "running")
 	put(g.sessions, now.Idle, "idle")
 	out <- prometheus.MustNewConstMetric(g.opened, prometheus.CounterValue, float64(now.Opened))
 	for _, reason := range ends() {

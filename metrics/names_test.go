@@ -24,7 +24,7 @@ func newMetrics() *metrics.Metrics {
 		},
 		Runs: func() (int, int) { return 4, 7 },
 		Sessions: func() runner.SessionStats {
-			return runner.SessionStats{Running: 2, Idle: 5, Opened: 10, Ended: map[runner.GoneReason]int{runner.GoneIdle: 3}}
+			return runner.SessionStats{Open: 7, Running: 1, Idle: 5, Opened: 10, Ended: map[runner.GoneReason]int{runner.GoneIdle: 3}}
 		},
 		Environments: []string{"jupyter"},
 	})

@@ -102,6 +102,14 @@ func (r *sessionRecords) prune() {
 	}
 }
 
+// forget removes a record.
+func (r *sessionRecords) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remove(name)
+}
+
+// remove does the same. The lock is held.
 func (r *sessionRecords) remove(name string) {
 	if err := os.Remove(filepath.Join(r.folder, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		r.log.Warn("a record of a session cannot be removed", "file", name, "error", err)

@@ -17,8 +17,11 @@ const (
 	restoreAtOnce = 8
 )
 
-// errSuperseded is the cause where no session is found again as there are to be none.
+// errNoEngine is the cause where nothing could have been kept.
 var errNoEngine = errors.New("the engine keeps no sandboxes")
+
+// errClosing is the cause where the service ends before all go on.
+var errClosing = errors.New("the service is going down")
 
 // Restore goes on with the sessions that an earlier process of this service has recorded,
 // and remembers the ends of the others. It is called once, before Open and
@@ -87,21 +90,22 @@ func (l *LiveSessions) restore(ctx context.Context, record sessionRecord, networ
 		Limits: record.Limits, TTL: record.Expires.Sub(record.Created), Idle: record.Idle, Note: record.Note,
 	}
 	s := attachSession(l, c, spec, record.Token, record.Created, now.Add(time.Duration(resumed.TTLSeconds*float64(time.Second))))
-	s.kept, s.restarts = record.Sandbox, record.KernelRestarts
+	s.name, s.restarts = record.Sandbox, record.KernelRestarts
+	s.kept.Store(true)
 	if resumed.KernelRestarted {
 		s.restarts, s.untold = s.restarts+1, true
 	}
 	if record.Network {
-		s.spec.Network = network(s.Info())
+		info := s.Info()
+		info.Network = true
+		s.spec.Network = network(info)
 	}
+	s.link.serve(s.spec.Network, spec.ID)
 	go c.ping()
 	go s.link.read()
-	if s.spec.Network != nil {
-		s.link.serve(s.spec.Network, spec.ID)
-	}
 	if !s.open() {
-		s.link.close(errDetached)
-		return fail(errDetached)
+		s.link.close(errClosing)
+		return fail(errClosing)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (s *LiveSession) recorded() sessionRecord {
 		ID: info.ID, Owner: info.Owner, Environment: info.Environment, Network: info.Network,
 		Created: info.Created, Expires: info.Expires, Idle: info.Idle, Note: info.Note,
 	}
-	if end := s.use.end(); end != nil {
+	if end := s.use.end(); end != nil && end.Err != errDetached {
 		r.Gone = &goneRecord{end.Reason, end.At}
 		return r
 	}

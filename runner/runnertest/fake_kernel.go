@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 
 	"notebox/runner"
@@ -19,6 +20,7 @@ type Kernel struct {
 	Sandbox string            // its ID
 	Env     map[string]string // of the job; not to be changed
 	Files   map[string]string // /mnt/data; a cell may change it
+	Vars    map[string]string // of a session's kernel, from run to run; a cell may change it
 
 	stop     bool            // after a cell that raised
 	ctx      context.Context // ends, with a cause, when the run is to end
@@ -31,6 +33,16 @@ type Kernel struct {
 	failed   bool              // a cell raised
 	ended    runner.Status     // killed or out_of_memory: the kernel is no more
 	noMemory bool              // MemoryError was raised
+
+	// Of a session's.
+	folder     *fakeFolder   // nil where this is none
+	interrupts chan struct{} // has an element where it was interrupted
+	command    bool          // it is no kernel but a command
+	exit       *int          // its exit code
+	before     bool          // the kernel was lost before this run
+	dead       bool          // or in it
+	told       bool          // and that was said
+	later      bool          // it will be lost when nothing runs
 }
 
 // execute runs the cells, and puts the outputs into them.
@@ -46,9 +58,32 @@ func (k *Kernel) execute(known map[string]Cell, cells []map[string]any) {
 		if !ok {
 			do = func(k *Kernel) { k.Raise("NotImplementedError", "a fake does not know this cell") }
 		}
-		do(k)
+		k.inFolder(do)
 		cell["outputs"], cell["execution_count"] = k.outputs, i+1
 	}
+}
+
+// inFolder has a cell see a session's files as they are then.
+func (k *Kernel) inFolder(do Cell) {
+	if k.folder == nil {
+		do(k)
+		return
+	}
+	before := k.folder.texts()
+	k.Files = maps.Clone(before)
+	do(k)
+	k.folder.merge(before, k.Files, k.skipped)
+}
+
+// exitCode is that of a command which has ended by itself.
+func (k *Kernel) exitCode() *int {
+	if !k.command || k.ctx.Err() != nil {
+		return nil
+	}
+	if k.exit == nil {
+		k.exit = new(int)
+	}
+	return k.exit
 }
 
 func (k *Kernel) status() runner.Status {
@@ -107,16 +142,43 @@ func (k *Kernel) Raise(name, value string) {
 }
 
 // Wait returns when the run is ended from outside. Code that is not stubborn
-// is interrupted where time is over.
+// is interrupted where time is over, or somebody wants it; a session's kernel is lost
+// where it is not.
 func (k *Kernel) Wait(stubborn bool) {
-	<-k.ctx.Done()
-	if !stubborn && errors.Is(context.Cause(k.ctx), errTimeout) {
-		k.Raise("KeyboardInterrupt", "")
+	interrupts := k.interrupts
+	if stubborn {
+		interrupts = nil
+	}
+	select {
+	case <-k.ctx.Done():
+		k.dead = stubborn
+		if !stubborn && errors.Is(context.Cause(k.ctx), errTimeout) {
+			k.Raise("KeyboardInterrupt", "")
+		}
+	case <-interrupts:
+		if k.command {
+			k.Exit(130)
+		} else {
+			k.Raise("KeyboardInterrupt", "")
+		}
 	}
 }
 
 // Die ends the kernel; status is killed or out_of_memory.
 func (k *Kernel) Die(status runner.Status) { k.ended = status }
+
+// DieLater has a session's kernel end when the run is over.
+func (k *Kernel) DieLater() { k.later = true }
+
+// Exit is the exit code of a command, which returns after it.
+func (k *Kernel) Exit(code int) {
+	k.exit, k.failed = &code, code != 0
+}
+
+// PrintErr writes to stderr.
+func (k *Kernel) PrintErr(text string) {
+	k.Output(map[string]any{"output_type": "stream", "name": "stderr", "text": text})
+}
 
 // Special makes a file that is not collected, for this reason.
 func (k *Kernel) Special(path, reason string) { k.Files[path], k.skipped[path] = "", reason }

@@ -30,8 +30,10 @@ type LiveSession struct {
 	ended chan struct{} // closed when no process is left
 
 	mu       sync.Mutex
+	name     string // to adopt the sandbox by; "" where it is not kept
 	restarts int
 	told     bool // the next outcome may speak of a restart that is counted
+	untold   bool // the next outcome will not speak of one that is
 }
 
 // newLiveSession returns a session that is to begin in a sandbox.
@@ -65,12 +67,16 @@ func (s *LiveSession) begin(ctx context.Context, inputs []Input) error {
 	if err == nil {
 		err = s.put(ctx, inputs)
 	}
+	if err == nil {
+		err = s.record(ctx)
+	}
 	if err == nil && !s.open() {
 		err = &Error{Code: CodeUnavailable, Message: "the service is going down"}
 	}
 	if err != nil {
 		s.use.stop(&GoneError{Reason: GoneClosed, At: time.Now(), Err: err}, time.Time{})
 		s.link.close(err)
+		s.unrecord()
 	}
 	return err
 }
@@ -215,6 +221,7 @@ func (s *LiveSession) restart() error {
 		s.mu.Lock()
 		s.restarts++
 		s.mu.Unlock()
+		s.recordAgain()
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -223,14 +230,20 @@ func (s *LiveSession) restart() error {
 	return err
 }
 
-// restarted counts what an outcome says of kernels.
-func (s *LiveSession) restarted(by bool) {
+// restarted counts what an outcome says of kernels, and returns what it is to say.
+func (s *LiveSession) restarted(by bool) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if by && !s.told {
+	counts := by && !s.told
+	if counts {
 		s.restarts++
 	}
-	s.told = false
+	by = by || s.untold
+	s.told, s.untold = false, false
+	s.mu.Unlock()
+	if counts {
+		s.recordAgain()
+	}
+	return by
 }
 
 // enter waits until nobody sends a job or restarts the kernel.
@@ -291,6 +304,7 @@ func (s *LiveSession) wind(end *GoneError) {
 	if end.Reason == GoneLost {
 		s.all.log.Error("a session was lost", "session", s.spec.ID, "sandbox", s.link.c.sandbox.ID(), "error", explainExitOfRun(end.Err, s.all.log))
 	}
+	s.recordAgain() // first: where this process is killed now, the sandbox is reaped
 	s.queue.drained(closeGrace)
 	s.link.close(end)
 	s.link.network.wait()

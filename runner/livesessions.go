@@ -30,6 +30,7 @@ type SessionOptions struct {
 	MaxSessions int           // open at one time, of all owners; 0 is DefaultMaxSessions
 	MaxWait     time.Duration // of Open for room; 0 is DefaultSessionWait
 	EvictAfter  time.Duration // idle, before a session may end for want of room; 0 is DefaultEvictAfter
+	RecordDir   string        // folder of what a later process has to know, see Restore; "": none goes on with them
 	Log         *slog.Logger  // nil: slog.Default()
 }
 
@@ -39,6 +40,7 @@ type LiveSessions struct {
 	admission *Admission
 	options   SessionOptions
 	log       *slog.Logger
+	records   *sessionRecords
 
 	mu       sync.Mutex
 	open     map[sessionKey]*LiveSession
@@ -72,7 +74,8 @@ func NewLiveSessions(pool *Pool, admission *Admission, o SessionOptions) *LiveSe
 	l := &LiveSessions{
 		pool: pool, admission: admission, options: o, log: o.Log,
 		open: map[sessionKey]*LiveSession{}, opening: map[string]int{},
-		gone: newGoneMemory(), ended: map[GoneReason]int{},
+		records: &sessionRecords{folder: o.RecordDir, log: o.Log},
+		gone:    newGoneMemory(), ended: map[GoneReason]int{},
 	}
 	pool.OnShort(l.evict)
 	return l

@@ -42,6 +42,7 @@ type PoolOptions struct {
 	FillAtOnce   int           // starts for the stocks at one time while nothing runs; 0 is 1
 	MaxAge       time.Duration // of one that waits; 0 is DefaultMaxAge
 	StartTimeout time.Duration // of a start until the sandbox is ready; 0 is DefaultStartTimeout
+	Held         bool          // nothing is started ahead until Begin is called
 	Log          *slog.Logger
 }
 
@@ -76,6 +77,9 @@ func NewPool(engine Engine, o PoolOptions) *Pool {
 	for _, s := range o.Stocks {
 		p.stocks[s.Environment.Name] = &stock{StockOptions: s, target: s.Min}
 	}
+	if o.Held {
+		p.demand = 1
+	}
 	if len(o.Stocks) > 0 {
 		p.work.Go(p.watch)
 		p.mu.Lock()
@@ -83,6 +87,14 @@ func NewPool(engine Engine, o PoolOptions) *Pool {
 		p.mu.Unlock()
 	}
 	return p
+}
+
+// Begin has a pool that was Held fill its stocks. It is called once.
+func (p *Pool) Begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.demand--
+	p.fill()
 }
 
 // Close removes what waits and returns when nothing is left that the pool has

@@ -123,7 +123,7 @@ func (t *sessionTurn) run(ctx context.Context, spec Spec, events Sink) (*Outcome
 	defer r.tell(began)
 	err = r.takeAll(taking, func() {})
 	if r.out.Status != "" {
-		t.s.restarted(r.out.KernelRestarted)
+		r.out.KernelRestarted = t.s.restarted(r.out.KernelRestarted)
 	}
 	if err == nil {
 		return &r.out, nil

@@ -33,6 +33,7 @@ type LiveSession struct {
 
 	mu       sync.Mutex
 	name     string // to adopt the sandbox by; "" where it is not kept
+	kept     bool   // a later process can go on with it
 	restarts int
 	told     bool // the next outcome may speak of a restart that is counted
 	untold   bool // the next outcome will not speak of one that is

@@ -35,14 +35,16 @@ type Kernel struct {
 	noMemory bool              // MemoryError was raised
 
 	// Of a session's.
-	folder     *fakeFolder   // nil where this is none
-	interrupts chan struct{} // has an element where it was interrupted
-	command    bool          // it is no kernel but a command
-	exit       *int          // its exit code
-	before     bool          // the kernel was lost before this run
-	dead       bool          // or in it
-	told       bool          // and that was said
-	later      bool          // it will be lost when nothing runs
+	interrupts chan struct{}      // has an element where it was interrupted
+	command    bool               // it is no kernel but a command
+	emit       func(runner.Event) // of FakeSessions: takes events in the place of stream
+	lost       bool               // of FakeSessions: it did not heed its interrupt
+	folder     *fakeFolder        // nil where this is none
+	exit       *int               // a command's exit code
+	before     bool               // the kernel was lost before this run
+	dead       bool               // or in it
+	told       bool               // and that was said
+	later      bool               // it will be lost when nothing runs
 }
 
 // execute runs the cells, and puts the outputs into them.
@@ -103,13 +105,18 @@ func (k *Kernel) status() runner.Status {
 }
 
 // Print writes to stdout, and reports whether the run goes on.
-func (k *Kernel) Print(text string) bool {
+func (k *Kernel) Print(text string) bool { return k.print("stdout", text) }
+
+// Complain writes to stderr, and reports whether the run goes on.
+func (k *Kernel) Complain(text string) bool { return k.print("stderr", text) }
+
+func (k *Kernel) print(name, text string) bool {
 	over := int64(len(text)) > k.budget
 	if over {
 		text = text[:k.budget]
 	}
 	k.budget -= int64(len(text))
-	k.Output(map[string]any{"output_type": "stream", "name": "stdout", "text": text})
+	k.Output(map[string]any{"output_type": "stream", "name": name, "text": text})
 	if over {
 		k.end(errOutputLimit)
 	}
@@ -151,16 +158,21 @@ func (k *Kernel) Wait(stubborn bool) {
 	}
 	select {
 	case <-k.ctx.Done():
-		k.dead = stubborn
+		k.dead, k.lost = stubborn, stubborn
 		if !stubborn && errors.Is(context.Cause(k.ctx), errTimeout) {
-			k.Raise("KeyboardInterrupt", "")
+			k.interrupted()
 		}
 	case <-interrupts:
-		if k.command {
-			k.Exit(130)
-		} else {
-			k.Raise("KeyboardInterrupt", "")
-		}
+		k.interrupted()
+	}
+}
+
+func (k *Kernel) interrupted() {
+	switch {
+	case !k.command:
+		k.Raise("KeyboardInterrupt", "")
+	case k.emit == nil:
+		k.Exit(130)
 	}
 }
 
@@ -191,6 +203,10 @@ func (k *Kernel) event(kind runner.EventKind, output map[string]any) {
 			panic(err) // only strings and maps of them
 		}
 		e.Output = raw
+	}
+	if k.emit != nil {
+		k.emit(e)
+		return
 	}
 	k.send(frame.KindEvent, e)
 }

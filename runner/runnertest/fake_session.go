@@ -2,237 +2,291 @@ package runnertest
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
-	"sync"
+	"maps"
+	"strings"
 	"time"
 
 	"notebox/runner"
-	"notebox/runner/internal/frame"
 )
 
-// errRestarted is the cause where a fake's kernel is restarted while it runs.
-var errRestarted = errors.New(string(runner.StatusKilled))
-
-// fakeSession is the honest program of a sandbox that is a session's.
+// fakeSession is a runner.Session. What changes is under the lock of its host.
 type fakeSession struct {
-	host     *Fake
-	stream   Stream
-	in       *tokenReader
-	out      *wholeWriter
-	hello    frame.Session
-	began    time.Time
-	folder   *fakeFolder
-	channels *fakeChannels
+	host    *FakeSessions
+	spec    runner.SessionSpec
+	created time.Time
+	number  int           // in the order of Open
+	turn    chan struct{} // holds an element while a run has the kernel
+	ended   chan struct{} // closed when gone is set
 
-	vars  map[string]string // of the kernel
-	lost  bool              // the kernel of the run before, and nobody was told
-	job   *Kernel           // that runs, or ran last
-	ended chan struct{}     // closed when it has
-	mute  func()            // has nothing more of it be sent
+	gone     *runner.GoneError
+	used     time.Time
+	busy     int // calls that go on
+	waiting  []chan struct{}
+	kernel   *Kernel // of the run that goes on; nil between runs
+	vars     map[string]string
+	files    map[string]fakeFile
+	restarts int
+	lost     bool // the kernel is another than the last run's
 }
 
-func (f *Fake) newSession(stream Stream, hello frame.Session) *fakeSession {
-	ended := make(chan struct{})
-	close(ended)
-	s := &fakeSession{
-		host: f, stream: stream, in: &tokenReader{r: stream, token: hello.Token}, out: &wholeWriter{w: stream},
-		hello: hello, began: time.Now(), folder: newFakeFolder(stream.room), vars: map[string]string{},
-		ended: ended, mute: func() {},
+// Info implements runner.Session.
+func (s *fakeSession) Info() runner.SessionInfo {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	used := s.used
+	if s.busy > 0 {
+		used = s.host.Now()
 	}
-	s.channels = newFakeChannels(s.out, s.folder)
-	return s
-}
-
-// run takes frames until the stream or the session's time is over.
-func (s *fakeSession) run() int {
-	timer := time.AfterFunc(s.ttl(), func() {
-		if line, ok := s.stream.ReadWriter.(interface{ Close() }); ok {
-			line.Close()
-		}
-	})
-	defer timer.Stop()
-	defer s.end(errCancelled)
-	defer s.channels.reset()
-	_ = frame.Write(s.out, frame.KindKept, nil)
-	var job fakeJob
-	var notebook []byte
-	for {
-		kind, payload, err := frame.Read(s.in, 0)
-		switch {
-		case errors.Is(err, errAdopted):
-			job, notebook = fakeJob{}, nil
-			err = s.adopted()
-		case err != nil:
-			return 0
-		default:
-			switch kind {
-			case frame.KindJob:
-				job.Job, err = frame.Decode[frame.Job](kind, payload)
-			case frame.KindNotebookIn:
-				notebook = append(notebook, payload...)
-			case frame.KindGo:
-				if err = job.parse(notebook); err == nil {
-					s.start(job)
-				}
-				job, notebook = fakeJob{}, nil
-			case frame.KindCancel:
-				s.cancel(errCancelled)
-			case frame.KindInterrupt:
-				s.interrupt()
-			case frame.KindRestart:
-				s.restart()
-			case frame.KindChannel:
-				err = s.channels.receive(payload)
-			case frame.KindPing:
-			default:
-				err = fmt.Errorf("frame %q in a session", rune(kind))
-			}
-		}
-		if err != nil {
-			_ = frame.WriteJSON(s.out, frame.KindFailed, frame.Failed{Message: err.Error()})
-			return 1
-		}
+	return runner.SessionInfo{
+		ID: s.spec.ID, Owner: s.spec.Owner, Environment: s.spec.Environment.Name, Network: s.spec.Network != nil,
+		Created: s.created, Expires: s.created.Add(s.spec.TTL), Idle: s.spec.Idle, LastUsed: used,
+		Running: s.kernel != nil, Waiting: len(s.waiting), KernelRestarts: s.restarts, Note: maps.Clone(s.spec.Note),
 	}
 }
 
-func (s *fakeSession) ttl() time.Duration {
-	return time.Until(s.began.Add(time.Duration(s.hello.TTLSeconds * float64(time.Second))))
+// use begins a call; where it returns no error, done ends it.
+func (s *fakeSession) use() (done func(), err error) {
+	s.host.Sweep()
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	if s.gone != nil {
+		return nil, s.gone
+	}
+	s.busy++
+	return func() {
+		s.host.mu.Lock()
+		defer s.host.mu.Unlock()
+		s.busy--
+		s.used = s.host.Now()
+	}, nil
 }
 
-// start runs a job.
-func (s *fakeSession) start(job fakeJob) {
-	s.lost = s.settle()
-	ctx, end := context.WithCancelCause(context.Background())
-	timer := time.AfterFunc(time.Duration(job.TimeoutSeconds*float64(time.Second)), func() { end(errTimeout) })
-	out := &mutedWriter{w: s.out}
+// end ends the session; the host's lock is held.
+func (s *fakeSession) end(reason runner.GoneReason) {
+	s.gone = &runner.GoneError{Reason: reason, At: s.host.Now()}
+	close(s.ended)
+	if s.kernel != nil {
+		s.kernel.end(errCancelled)
+	}
+}
+
+// Run implements runner.Session.
+func (s *fakeSession) Run(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+	done, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	asked := time.Now()
+	if !s.await(ctx) {
+		return &runner.Outcome{Status: runner.StatusCancelled, Usage: runner.Usage{Queue: time.Since(asked)}}, nil
+	}
+	defer s.leave()
+	if s.host.OnRun != nil {
+		s.host.OnRun(spec)
+	}
+	inputs, err := readFakeInputs(spec.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	runCtx, end := context.WithCancelCause(context.Background())
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() { end(errCancelled) })()
+	defer time.AfterFunc(spec.Limits.Timeout, func() { end(errTimeout) }).Stop()
 	k := &Kernel{
-		Sandbox: s.stream.id, Env: s.hello.Env, Vars: s.vars, stop: job.StopOnError, ctx: ctx, end: end, stream: out,
-		budget: job.MaxOutput, folder: s.folder, interrupts: make(chan struct{}, 1), command: job.Command != "", before: s.lost,
+		Sandbox: s.spec.ID, Env: s.spec.Env, stop: spec.StopOnError, ctx: runCtx, end: end, skipped: map[string]string{},
+		budget: spec.Limits.Output, emit: events.Output, interrupts: make(chan struct{}, 1),
 	}
-	s.lost = false
-	s.job, s.ended, s.mute = k, make(chan struct{}), out.mute
-	job.placed = s.folder.texts()
-	go func(ended chan<- struct{}) {
-		defer close(ended)
-		defer timer.Stop()
-		begun := time.Now()
-		if job.Command != "" {
-			for _, cell := range job.cells {
-				cell["source"] = job.Command
+	before, lost := s.lend(k, inputs)
+	begun := time.Now()
+	out, err := s.execute(k, spec)
+	out.Usage = runner.Usage{Queue: max(1, begun.Sub(asked)), Wall: max(1, time.Since(begun))}
+	s.takeBack(k, before)
+	out.KernelRestarted = lost || k.isDead()
+	k.collect(ctx, before, spec.Limits, out, events)
+	return out, err
+}
+
+// await takes the kernel, in the order of the calls. It returns false where ctx or
+// the session ended first.
+func (s *fakeSession) await(ctx context.Context) bool {
+	mine := make(chan struct{})
+	s.host.mu.Lock()
+	s.waiting = append(s.waiting, mine)
+	s.next()
+	s.host.mu.Unlock()
+	select {
+	case <-mine:
+	case <-ctx.Done():
+	case <-s.ended:
+	}
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	for i, w := range s.waiting {
+		if w == mine {
+			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
+			return false
+		}
+	}
+	if ctx.Err() == nil && s.gone == nil {
+		return true
+	}
+	<-s.turn
+	s.next()
+	return false
+}
+
+// next gives the kernel to who waits for it longest, where it is free; the host's
+// lock is held.
+func (s *fakeSession) next() {
+	if len(s.waiting) == 0 {
+		return
+	}
+	select {
+	case s.turn <- struct{}{}:
+		close(s.waiting[0])
+		s.waiting = s.waiting[1:]
+	default:
+	}
+}
+
+func (s *fakeSession) leave() {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	s.kernel = nil
+	<-s.turn
+	s.next()
+}
+
+// execute runs the cells, or the command, into the outcome's notebook.
+func (s *fakeSession) execute(k *Kernel, spec runner.Spec) (*runner.Outcome, error) {
+	out := &runner.Outcome{}
+	var document map[string]any
+	if err := json.Unmarshal(spec.Notebook, &document); err != nil {
+		return out, fmt.Errorf("the notebook of a run: %w", err)
+	}
+	var cells []map[string]any
+	list, _ := document["cells"].([]any)
+	for _, c := range list {
+		if cell, ok := c.(map[string]any); ok && cell["cell_type"] == "code" {
+			cells = append(cells, cell)
+		}
+	}
+	if spec.Command == "" {
+		k.execute(s.host.cells, cells)
+		out.Status = k.status()
+	} else {
+		code := k.runCommand(s.host.commands, spec.Command, cells)
+		if out.Status = k.status(); out.Status == runner.StatusOK {
+			out.ExitCode = &code
+			if code != 0 {
+				out.Status = runner.StatusError
 			}
 		}
-		k.execute(s.host.cells, job.cells)
-		if k.ended != "" || errors.Is(context.Cause(ctx), errRestarted) {
-			k.dead = true
+	}
+	var err error
+	out.Notebook, err = json.Marshal(document)
+	return out, err
+}
+
+// runCommand runs a command, whose outputs are the first cell's.
+func (k *Kernel) runCommand(known map[string]Command, line string, cells []map[string]any) int {
+	k.outputs, k.command = []any{}, true
+	do, ok := known[line]
+	if !ok {
+		do = func(k *Kernel) int {
+			k.Complain("bash: line 1: " + strings.Fields(line + " ")[0] + ": command not found\n")
+			return 127
 		}
-		k.Files = s.folder.texts()
-		for path, content := range s.folder.written() {
-			job.placed[path] = content
-		}
-		k.report(job, max(1, time.Since(begun)))
-		k.told = !out.muted()
-	}(s.ended)
+	}
+	code := do(k)
+	cells[0]["outputs"], cells[0]["execution_count"] = k.outputs, 1
+	k.lost = false // it was no kernel's process
+	return code
 }
 
-// settle waits for the end of the job, takes in what became of its kernel, and reports
-// whether one was lost that nobody was told of.
-func (s *fakeSession) settle() (untold bool) {
-	<-s.ended
-	k := s.job
-	if s.job = nil; k == nil {
-		return s.lost
-	}
-	if k.dead || k.later {
-		s.vars = map[string]string{}
-	}
-	return k.later || !k.told && (k.before || k.dead)
-}
+// isDead is whether the kernel that a run had is no more.
+func (k *Kernel) isDead() bool { return k.ended != "" || k.lost || context.Cause(k.ctx) == errKilled }
 
-func (s *fakeSession) cancel(cause error) {
-	if s.job != nil {
-		s.job.end(cause)
+// Interrupt implements runner.Session.
+func (s *fakeSession) Interrupt(context.Context) error {
+	done, err := s.use()
+	if err != nil {
+		return err
 	}
-}
-
-func (s *fakeSession) interrupt() {
-	if s.job != nil {
+	defer done()
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	if s.kernel != nil {
 		select {
-		case s.job.interrupts <- struct{}{}:
+		case s.kernel.interrupts <- struct{}{}:
 		default:
 		}
 	}
+	return nil
 }
 
-func (s *fakeSession) restart() {
-	s.cancel(errRestarted)
-	s.settle()
-	s.vars, s.lost = map[string]string{}, false
-	_ = frame.Write(s.out, frame.KindRestarted, nil)
-}
-
-// end ends what runs, without a word.
-func (s *fakeSession) end(cause error) {
-	s.mute()
-	s.cancel(cause)
-	<-s.ended
-}
-
-// adopted begins anew with the service that has just shown the token.
-func (s *fakeSession) adopted() error {
-	nonce := make([]byte, frame.TokenSize)
-	if _, err := io.ReadFull(s.in, nonce); err != nil {
+// Restart implements runner.Session.
+func (s *fakeSession) Restart(context.Context) error {
+	done, err := s.use()
+	if err != nil {
 		return err
 	}
-	s.end(errCancelled)
-	untold := s.settle()
-	s.lost = false
-	s.channels.reset()
-	if _, err := s.out.Write(nonce); err != nil {
-		return err
+	defer done()
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	if s.kernel != nil { // its run counts the new kernel, and says that it is one
+		s.kernel.end(errKilled)
+		return nil
 	}
-	return frame.WriteJSON(s.out, frame.KindResumed, frame.Resumed{
-		Version: frame.Version, KernelRestarted: untold, TTLSeconds: s.ttl().Seconds(),
-	})
+	s.vars, s.lost = map[string]string{}, true
+	s.restarts++
+	return nil
 }
 
-// wholeWriter keeps frames of several writers apart, each of which is one Write.
-type wholeWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (w *wholeWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.w.Write(p)
-}
-
-// mutedWriter is one whose writes can be ended.
-type mutedWriter struct {
-	w    io.Writer
-	mu   sync.Mutex
-	over bool
-}
-
-func (w *mutedWriter) mute() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.over = true
-}
-
-func (w *mutedWriter) muted() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.over
-}
-
-func (w *mutedWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over {
-		return len(p), nil
+// Close implements runner.Session.
+func (s *fakeSession) Close(ctx context.Context) error {
+	s.host.mu.Lock()
+	gone := s.gone
+	if gone == nil {
+		s.end(runner.GoneClosed)
 	}
-	return w.w.Write(p)
+	s.host.mu.Unlock()
+	if gone != nil {
+		return gone
+	}
+	select {
+	case s.turn <- struct{}{}: // no run goes on
+		<-s.turn
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// readFakeInputs reads what is put into /mnt/data.
+func readFakeInputs(inputs []runner.Input) (map[string]string, error) {
+	files := map[string]string{}
+	for _, in := range inputs {
+		content, err := in.Open()
+		if err != nil {
+			return nil, err
+		}
+		raw, err := io.ReadAll(content)
+		if err := closeAfter(content, err); err != nil {
+			return nil, err
+		}
+		files[in.Path] = string(raw)
+	}
+	return files, nil
+}
+
+func closeAfter(c io.Closer, err error) error {
+	if closed := c.Close(); err == nil {
+		err = closed
+	}
+	return err
 }

@@ -67,6 +67,9 @@ func (s *LiveSession) begin(ctx context.Context, inputs []Input) error {
 	err := s.keep(starting)
 	if err == nil {
 		err = s.put(ctx, inputs)
+		if cause := s.link.over(); cause != nil && ctx.Err() == nil {
+			err = cause
+		}
 	}
 	if err == nil {
 		err = s.record(ctx)
@@ -318,6 +321,9 @@ func (s *LiveSession) wind(end *GoneError) {
 func (s *LiveSession) orGone(err error) error {
 	if err == nil {
 		return nil
+	}
+	if cause := s.link.over(); cause != nil { // of which the session is about to be told
+		s.lose(cause)
 	}
 	if end := s.use.end(); end != nil {
 		return end

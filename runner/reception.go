@@ -227,6 +227,7 @@ func (r *reception) outcome(payload []byte) error {
 	r.network.close()
 	r.out.Status, r.ended = status, time.Now()
 	r.out.KernelRestarted = o.KernelRestarted
+	r.out.Usage = Usage{Wall: time.Duration(o.WallNS), CPU: time.Duration(o.CPUNS), PeakMemory: o.PeakMemory}
 	if status == StatusOK || status == StatusError {
 		r.out.ExitCode = o.ExitCode
 	}

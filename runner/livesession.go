@@ -258,6 +258,10 @@ func (s *LiveSession) restarted(by bool) bool {
 func (s *LiveSession) enter(ctx context.Context) error {
 	select {
 	case s.gate <- struct{}{}:
+		if end := s.use.end(); end != nil {
+			s.exit()
+			return end
+		}
 		return nil
 	case <-s.use.over.Done():
 		return s.use.end()

@@ -298,11 +298,15 @@ func TestSessionFiles(t *testing.T) {
 func TestSessionBackground(t *testing.T) {
 	s := openSession(t, runner.SessionSpec{Env: map[string]string{"GREETING": "hello"}})
 	begun := time.Now()
-	out := s.bash("echo $GREETING; (while sleep 0.02; do echo noise; echo noise >&2; date +%N > alive || exit; done) & sleep 0.1")
+	out := s.bash("echo $GREETING; (while sleep 0.02; do echo noise; echo noise >&2; date +%N > new && mv new alive || exit; done) & sleep 0.1")
 	require.Less(t, time.Since(begun), 30*time.Second)
 	require.Equal(t, runner.StatusOK, out.Status)
 	require.Contains(t, out.text, "hello\n")
 	require.Equal(t, "hello", strings.Trim(s.python("import os; os.environ['GREETING']").text, "'"))
+	require.Eventually(t, func() bool {
+		list, _, err := s.List(t.Context(), "", false)
+		return err == nil && len(list) > 0 && list[0].Path == "alive"
+	}, time.Minute, 10*time.Millisecond)
 	first := s.read("alive")
 	require.Eventually(t, func() bool { return s.read("alive") != first && s.read("alive") != "" }, time.Minute, 100*time.Millisecond)
 	require.NoError(t, s.Restart(t.Context()))

@@ -102,7 +102,8 @@ class Relay:
             self._data(payload)
             return
         value: Any = json.loads(payload)
-        if not isinstance(value, list if kind == MARKS else dict):
+        wanted: type[Any] = list if kind == MARKS else dict
+        if not isinstance(value, wanted):
             raise BrokenError
         if kind == frames.FILE_END and self._in_file:
             self._in_file = False

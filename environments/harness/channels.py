@@ -143,8 +143,8 @@ class Channels:
                     if (payload := self._arrived.popleft()) is not None:
                         self._heard(payload)
                         continue
-                    for channel in [c for c in self._channels.values() if c.writer.over]:
-                        self._forget(channel, reset=True)
+                    for stale in [c for c in self._channels.values() if c.writer.over]:
+                        self._forget(stale, reset=True)
             elif self._listener and fd == self._listener.fileno():
                 self._accept(self._listener)
             elif channel := self._by_descriptor.get(fd):
@@ -197,8 +197,7 @@ class Channels:
         if kind == OPEN and number >= FILES:
             self._open(number)
             return
-        channel = self._channels.get(number)
-        if channel is None:  # it is over on this side
+        if (channel := self._channels.get(number)) is None:  # it is over on this side
             return
         if kind == DATA:
             channel.buffer.append(memoryview(payload)[_HEADER.size :])

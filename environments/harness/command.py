@@ -13,6 +13,8 @@ import threading
 import time
 from typing import Any
 
+from nbformat.v4 import new_output
+
 import frames
 from execute import OUTPUT_OVERHEAD
 from kernel import DATA
@@ -135,8 +137,7 @@ class Output:
     def finish(self) -> None:
         """Put them into the notebook."""
         self._cell["outputs"] = [
-            {"output_type": "stream", "name": name, "text": "".join(texts)}
-            for name, texts in self._parts
+            new_output("stream", name=name, text="".join(texts)) for name, texts in self._parts
         ]
 
 

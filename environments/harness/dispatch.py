@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import json
 import os
 import select
@@ -79,6 +80,7 @@ class Dispatcher(threading.Thread):
         intake: Intake,
         attachments: Attachments,
         inbox: Inbox,
+        *,
         channels: Channels,
         display: Display,
     ) -> None:
@@ -93,10 +95,8 @@ class Dispatcher(threading.Thread):
 
     def rouse(self) -> None:
         """Have it look at its step again; from any thread."""
-        try:
+        with contextlib.suppress(BlockingIOError):  # it is awake anyway
             os.write(self._wake, b"s")
-        except BlockingIOError:  # it is awake anyway
-            pass
 
     def run(self) -> None:
         try:

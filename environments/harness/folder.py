@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-import files
+import kernel
 from files import DATA_FOLDER
 
 MAX_PATH = 4096  # bytes, as Linux has it
@@ -68,7 +68,7 @@ def split(path: object) -> list[str]:
 @contextlib.contextmanager
 def opened(parts: list[str], make: bool = False) -> Iterator[int]:
     """Yield the descriptor of a folder, made with those around it where that is wanted."""
-    fd = os.open(files.DATA, DATA_FOLDER)
+    fd = os.open(kernel.DATA, DATA_FOLDER)
     try:
         for part in parts:
             below = _step(fd, part, make)

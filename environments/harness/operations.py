@@ -94,8 +94,8 @@ class Operation:
         self._connection.sendall(text.encode("ascii"))
 
     def _list(self, request: dict[str, Any]) -> None:
-        path, found = request["path"], []
-        more = False
+        path, more = request["path"], False
+        found: list[tuple[str, os.stat_result]] = []
         with folder.opened(folder.split(path)) as fd:
             for name, st in self._walk(fd, path, bool(request.get("recursive"))):
                 if len(found) >= MAX_ENTRIES:

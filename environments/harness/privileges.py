@@ -107,7 +107,7 @@ def await_clerk(pid: int) -> None:
 _clerks: set[int] = set()  # that have not been waited for
 
 
-def spawn(arguments: Sequence[str], env: dict[str, str], folder: str, out: int, err: int) -> int:
+def spawn(arguments: list[str], env: dict[str, str], folder: str, out: int, err: int) -> int:
     """Start a program as the user, in a session of its own; return its id.
 
     Without waiting for it to be that program: the user's processes may stop it before. What
@@ -127,7 +127,7 @@ def spawn(arguments: Sequence[str], env: dict[str, str], folder: str, out: int, 
         become_user()
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # until it is the program
         os.chdir(folder)
-        os.execve(arguments[0], arguments, env)
+        os.execve(arguments[0], arguments, env)  # noqa: S606 - that is what this is for
     except BaseException as e:  # noqa: BLE001 - a fork must never return
         os.write(2, f"{os.path.basename(arguments[0])} cannot be started: {e}\n".encode())
     finally:

@@ -19,7 +19,7 @@ import select
 import time
 from dataclasses import dataclass
 from importlib.machinery import all_suffixes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 
@@ -34,6 +34,9 @@ from kernel import Kernel
 from network import Proxy
 from privileges import KILL_SECONDS, kill_user, run_as_user
 from watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from step import Step
 
 NAME = "python3"  # of the kernelspec
 PLACE_SECONDS = 120.0  # for input files to arrive: 512 MiB from a slow service
@@ -56,8 +59,8 @@ class Job:
     max_output: int
     max_files: int
     max_file_bytes: int
-    command: str = ""  # in a session alone
-    network: dict[str, str] | None = None  # {"ca": PEM}
+    network: dict[str, str] | None = None  # {"ca": PEM}; not a session's
+    command: str = ""  # a session's
 
 
 def main() -> None:
@@ -205,7 +208,9 @@ def await_notebook(reader: frames.Reader, size: int) -> str:
     return data.decode("utf-8")
 
 
-def run_cells(nb: nbformat.NotebookNode, executor: Executor, watchdog: Watchdog) -> dict[str, Any]:
+def run_cells(
+    nb: nbformat.NotebookNode, executor: Executor, watchdog: Watchdog | Step
+) -> dict[str, Any]:
     """Run the notebook in place and say how it went."""
     before = cgroup.read()
     start = time.monotonic()

@@ -101,7 +101,12 @@ class Session:
         )
         self._env = warm.environment(proxy | terms.env)
         self._dispatcher = Dispatcher(
-            fd, Intake(terms.token), self._attachments, self._inbox, self._channels, display
+            fd,
+            Intake(terms.token),
+            self._attachments,
+            self._inbox,
+            channels=self._channels,
+            display=display,
         )
         if terms.env or (terms.network or {}).get("ca") or kernel.has_ended():
             kernel.close()
@@ -168,8 +173,8 @@ class Session:
         nb = nbformat.reads(work.notebook.decode(), as_version=4)
         self._look_after_kernel()
         do = self._command if job.command else self._cells
-        outcome, dropped = do(nb, job, writer)
-        lost = self._kernel.has_ended()
+        step, outcome, dropped = do(nb, job, writer)
+        lost = step.restarted or step.kernel_ended or self._kernel.has_ended()
         outcome["kernel_restarted"] = self._lost or lost
         writer.write_json(frames.OUTCOME, outcome)
         writer.write_chunks(frames.NOTEBOOK_OUT, nbformat.writes(nb).encode("utf-8", "ufffd"))
@@ -188,19 +193,20 @@ class Session:
 
     def _cells(
         self, nb: nbformat.NotebookNode, job: serve.Job, writer: Attachment
-    ) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    ) -> tuple[Step, dict[str, Any], list[dict[str, str]]]:
         executor = Executor(self._kernel, writer, job.stop_on_error, job.max_output)
         step = Step(_KernelTarget(self._kernel), job.timeout_seconds, self._dispatcher.rouse)
         step.abort = executor.abort
         with self._watched(step, writer):
             outcome = serve.run_cells(nb, executor, step)
-        if executor.broken and not self._kernel.has_ended():
+        if executor.broken:
             kill_user(KILL_SECONDS)
-        return outcome | {"exit_code": None}, executor.dropped
+            step.kernel_ended = True
+        return step, outcome | {"exit_code": None}, executor.dropped
 
     def _command(
         self, nb: nbformat.NotebookNode, job: serve.Job, writer: Attachment
-    ) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    ) -> tuple[Step, dict[str, Any], list[dict[str, str]]]:
         index = next(i for i, cell in enumerate(nb.cells) if cell.cell_type == "code")
         before, start = cgroup.read(), time.monotonic()
         code: int | None = None
@@ -215,8 +221,8 @@ class Session:
         else:
             step = Step(command, job.timeout_seconds, self._dispatcher.rouse)
             output = Output(writer, index, nb.cells[index], job.max_output, step)
-            step.start()
             with self._watched(step, writer):
+                step.start()
                 code = command.run(output, self._left)
                 step.finish()
         output.finish()
@@ -224,7 +230,7 @@ class Session:
         oom = after.oom_kills > before.oom_kills
         errors = [str(code)] if code else []
         status = serve.status(step.reason, False, oom and code != 0, errors)
-        return {
+        return step, {
             "status": status,
             "wall_ns": int(wall * 1e9),
             "cpu_ns": after.cpu_ns - before.cpu_ns,
@@ -235,9 +241,9 @@ class Session:
     @contextlib.contextmanager
     def _watched(self, step: Step, writer: Attachment) -> Any:
         self._dispatcher.step = step
-        if writer.over:  # just now, and nobody has stopped it
-            step.stop("cancelled")
-        if isinstance(step.target, _KernelTarget) and self._kernel.has_ended():
+        if writer.over:  # just now, when there was no step to stop
+            step.reason = "cancelled"
+        if self._kernel.has_ended():
             step.kernel_ended = True
         try:
             yield

@@ -35,41 +35,48 @@ class Step:
         self.target, self._changed = target, changed
         self._seconds = seconds
         self._due: float | None = None
-        self._running = False
+        self._running, self._finished = False, False
         self._lock = threading.Lock()
 
     def start(self) -> None:
         """Begin to count the time."""
         with self._lock:
-            if not self.reason:
-                self._due = time.monotonic() + self._seconds
             self._running = True
+            if self.reason:
+                self._wind_up()
+            else:
+                self._due = time.monotonic() + self._seconds
         self._changed()
 
     def finish(self) -> None:
         """Stop: nothing is ended after this."""
         with self._lock:
-            self._running, self._due = False, None
+            self._finished, self._due = True, None
 
     def stop(self, reason: str) -> None:
         """End the job for this reason, by an interrupt first."""
         with self._lock:
-            if self.reason or not self._running:
+            if self.reason or self._finished:
                 return
-            self.reason, self._due = reason, time.monotonic() + GRACE_SECONDS
-            self.target.interrupt()
+            self.reason = reason
+            if self._running:
+                self._wind_up()
         self._changed()
+
+    def _wind_up(self) -> None:
+        self._due = time.monotonic() + GRACE_SECONDS
+        self.target.interrupt()
 
     def interrupt(self) -> None:
         """Interrupt what runs, and let the job go on if it does."""
         with self._lock:
-            if self._running:
+            if self._running and not self._finished:
                 self.target.interrupt()
 
     def restart(self) -> None:
         """End every process of the user, where the job still runs."""
         with self._lock:
-            if not self._running:
+            if self._finished:
                 return
             self.reason, self._due = self.reason or "killed", None
             self.restarted = True

@@ -71,11 +71,13 @@ func TestRestore(t *testing.T) {
 		s := newSessions(t, newHost(t, nil), recorded(folder))
 		one := s.open(func(spec *runner.SessionSpec) {
 			spec.Note, spec.Env = map[string]string{"key": "value"}, map[string]string{"PASSWORD": "hunter2"}
+			spec.Idle = spec.TTL
 		})
 		_, err := s.do(t.Context(), one, runnertest.CellSet)
 		require.NoError(t, err)
 		_, err = one.Write(t.Context(), "kept.txt", strings.NewReader("content"))
 		require.NoError(t, err)
+		time.Sleep(time.Second) // they are listed by their age
 		require.NoError(t, s.open().Restart(t.Context()))
 		closed := s.open()
 		require.NoError(t, closed.Close(t.Context()))

@@ -27,7 +27,7 @@ func loadOpenAPI(t *testing.T, raw []byte) *openapi3.T {
 
 // documented is the path by which openapi.json describes a route's.
 func documented(path string) string {
-	return strings.NewReplacer("*", "{key}", ":id", "{id}").Replace(path)
+	return strings.NewReplacer("*", "{key}", ":id", "{id}", ":asset", "{asset}").Replace(path)
 }
 
 func TestOpenAPIDescribesEveryRoute(t *testing.T) {

@@ -59,10 +59,13 @@ func TestPagesShowEveryOperation(t *testing.T) {
 	require.Positive(t, shown)
 }
 
+// block selects an operation of Swagger UI.
+func block(id string) string { return fmt.Sprintf(".opblock[id$='-%s']", id) }
+
 // open unfolds one operation of Swagger UI, and lets it be tried.
 func (b *chromium) open(id string) {
 	b.t.Helper()
-	block := "#operations-default-" + id
+	block := block(id)
 	b.until(fmt.Sprintf(`document.querySelector(%q) !== null`, block))
 	b.do(
 		chromedp.Click(chromedp.CSS(block+" .opblock-summary-control")),
@@ -73,7 +76,7 @@ func (b *chromium) open(id string) {
 // send sends an opened operation, and returns the status of the answer and its body.
 func (b *chromium) send(id string) (status, body string) {
 	b.t.Helper()
-	block := "#operations-default-" + id
+	block := block(id)
 	b.do(chromedp.Click(chromedp.CSS(block + " .btn.execute")))
 	live := block + " .live-responses-table .response"
 	b.until(fmt.Sprintf(`document.querySelector(%q) !== null`, live+" .response-col_status"))

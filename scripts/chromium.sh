@@ -19,8 +19,9 @@ if found; then exit; fi
 lock chromium
 if found; then exit; fi # installed while we waited
 if ! is_debian || ! can_be_root; then die "no browser: install Chromium or Google Chrome"; fi
-try as_root apt-get update -qq
+offers() { apt-cache show "$1" >/dev/null 2>&1; }
+if ! offers chromium-headless-shell; then try as_root apt-get update -qq; fi # there may be no list yet
 package=chromium
-if apt-cache show chromium-headless-shell >/dev/null 2>&1; then package=chromium-headless-shell; fi
+if offers chromium-headless-shell; then package=chromium-headless-shell; fi
 install "$package" >&2
 found || die "$package is installed, and brought no browser under a known name"

@@ -2,7 +2,9 @@ package openapitest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -41,23 +43,35 @@ var textTypes = sync.OnceFunc(func() {
 	}
 })
 
-// Send sends a call, and checks the request and the answer against the call's document.
+// Send is Try, where an error fails the test.
 func (s Service) Send(t testing.TB, c Call) Answer {
 	t.Helper()
+	answer, err := s.Try(t.Context(), c)
+	require.NoError(t, err, "%.2000s", answer.Body)
+	return answer
+}
+
+// Try sends a call, and returns as an error where the request or the answer is not as the
+// call's document says, or the answer is not below 400.
+func (s Service) Try(ctx context.Context, c Call) (answer Answer, err error) {
 	textTypes()
-	live := map[string]string{}
-	if s.Live != nil {
-		live = s.Live(c)
-	}
 	var pairs []string
-	for from, to := range live {
-		pairs = append(pairs, from, to)
+	if s.Live != nil {
+		for from, to := range s.Live(c) {
+			pairs = append(pairs, from, to)
+		}
 	}
 	replacer := strings.NewReplacer(pairs...)
-	request, inPath := s.request(t, c, replacer)
-	body, mediaType := encode(t, c.mediaType, replaced(c.body, replacer))
+	request, inPath, err := s.request(ctx, c, replacer)
+	if err != nil {
+		return answer, err
+	}
+	body, mediaType, err := encode(c.mediaType, replaced(c.body, replacer))
+	if err != nil {
+		return answer, err
+	}
 	newRequest := func() *http.Request {
-		r := request.Clone(t.Context())
+		r := request.Clone(ctx)
 		if c.mediaType != "" {
 			r.Header.Set("Content-Type", mediaType)
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -69,28 +83,44 @@ func (s Service) Send(t testing.TB, c Call) Answer {
 		Route:   &routers.Route{Spec: c.doc, Path: c.Path, PathItem: c.item, Method: c.Method, Operation: c.Operation},
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
 	}
-	require.NoError(t, openapi3filter.ValidateRequest(t.Context(), input))
-
+	if err := openapi3filter.ValidateRequest(ctx, input); err != nil {
+		return answer, fmt.Errorf("the request: %w", err)
+	}
 	response, err := http.DefaultTransport.RoundTrip(newRequest())
-	require.NoError(t, err)
+	if err != nil {
+		return answer, err
+	}
 	defer response.Body.Close()
-	answer := Answer{Status: response.StatusCode, Header: response.Header}
-	answer.Body, err = io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Less(t, answer.Status, 400, "%.2000s", answer.Body)
-	described := c.Operation.Responses.Status(answer.Status)
-	require.NotNil(t, described, "status %d is not described", answer.Status)
+	answer = Answer{Status: response.StatusCode, Header: response.Header}
+	if answer.Body, err = io.ReadAll(response.Body); err != nil {
+		return answer, err
+	}
+	return answer, check(ctx, input, answer)
+}
+
+// check holds an answer against what the document says of it.
+func check(ctx context.Context, input *openapi3filter.RequestValidationInput, answer Answer) error {
+	described := input.Route.Operation.Responses.Status(answer.Status)
+	switch {
+	case answer.Status >= 400:
+		return fmt.Errorf("the answer has the status %d", answer.Status)
+	case described == nil:
+		return fmt.Errorf("the answer has the status %d, which is not described", answer.Status)
+	case len(described.Value.Content) == 0 && len(answer.Body) > 0:
+		return fmt.Errorf("the answer has a body, which is not described")
+	}
 	input.Options.ExcludeResponseBody = described.Value.Content["*/*"] != nil // any bytes
-	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+	if err := openapi3filter.ValidateResponse(ctx, &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input, Status: answer.Status, Header: answer.Header,
 		Body: io.NopCloser(bytes.NewReader(answer.Body)), Options: input.Options,
-	}), "%.2000s", answer.Body)
-	return answer
+	}); err != nil {
+		return fmt.Errorf("the answer: %w", err)
+	}
+	return nil
 }
 
 // request is the call without its body, and the values in its path.
-func (s Service) request(t testing.TB, c Call, replacer *strings.Replacer) (*http.Request, map[string]string) {
-	t.Helper()
+func (s Service) request(ctx context.Context, c Call, replacer *strings.Replacer) (*http.Request, map[string]string, error) {
 	path, inPath, query, header := c.Path, map[string]string{}, url.Values{}, s.Header.Clone()
 	if header == nil {
 		header = http.Header{}
@@ -106,16 +136,18 @@ func (s Service) request(t testing.TB, c Call, replacer *strings.Replacer) (*htt
 		case openapi3.ParameterInHeader:
 			header.Set(p.name, value)
 		default:
-			t.Fatalf("%s: a parameter in %s is not known here", c, p.in)
+			return nil, nil, fmt.Errorf("a parameter in %s is not known here", p.in)
 		}
 	}
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	request, err := http.NewRequestWithContext(t.Context(), c.Method, s.URL+path, nil)
-	require.NoError(t, err)
+	request, err := http.NewRequestWithContext(ctx, c.Method, s.URL+path, nil)
+	if err != nil {
+		return nil, nil, err
+	}
 	request.Header = header
-	return request, inPath
+	return request, inPath, nil
 }
 
 // replaced is an example with each text in it replaced.
@@ -141,34 +173,43 @@ func replaced(v any, replacer *strings.Replacer) any {
 
 // encode writes a body as its media type wants it. In a form, each entry of a list is the
 // content of a file.
-func encode(t testing.TB, mediaType string, v any) (body []byte, contentType string) {
-	t.Helper()
-	switch {
-	case mediaType == "":
-		return nil, ""
-	case mediaType == "application/json":
-		body, err := json.Marshal(v)
-		require.NoError(t, err)
-		return body, mediaType
-	case mediaType == "multipart/form-data":
-		var form bytes.Buffer
-		w := multipart.NewWriter(&form)
-		for name, value := range v.(map[string]any) {
-			files, ok := value.([]any)
-			if !ok {
-				require.NoError(t, w.WriteField(name, fmt.Sprint(value)))
-			}
-			for i, content := range files {
-				part, err := w.CreateFormFile(name, fmt.Sprintf("example-%d.csv", i))
-				require.NoError(t, err)
-				_, err = io.WriteString(part, content.(string))
-				require.NoError(t, err)
-			}
-		}
-		require.NoError(t, w.Close())
-		return form.Bytes(), w.FormDataContentType()
+func encode(mediaType string, v any) (body []byte, contentType string, err error) {
+	switch mediaType {
+	case "":
+		return nil, "", nil
+	case "application/json":
+		body, err = json.Marshal(v)
+		return body, mediaType, err
+	case "multipart/form-data":
+		return encodeForm(v)
 	}
 	text, ok := v.(string)
-	require.True(t, ok, "an example of %s must be a text", mediaType)
-	return []byte(text), mediaType
+	if !ok {
+		return nil, "", fmt.Errorf("an example of %s must be a text", mediaType)
+	}
+	return []byte(text), mediaType, nil
+}
+
+func encodeForm(v any) (body []byte, contentType string, err error) {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return nil, "", errors.New("an example of a form must be an object")
+	}
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	for name, value := range fields {
+		files, ok := value.([]any)
+		if !ok {
+			err = errors.Join(err, w.WriteField(name, fmt.Sprint(value)))
+		}
+		for i, content := range files {
+			part, failed := w.CreateFormFile(name, fmt.Sprintf("example-%d.csv", i))
+			if failed == nil {
+				_, failed = fmt.Fprint(part, content)
+			}
+			err = errors.Join(err, failed)
+		}
+	}
+	err = errors.Join(err, w.Close())
+	return form.Bytes(), w.FormDataContentType(), err
 }

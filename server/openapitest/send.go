@@ -182,6 +182,8 @@ func encode(mediaType string, v any) (body []byte, contentType string, err error
 		return body, mediaType, err
 	case "multipart/form-data":
 		return encodeForm(v)
+	case "*/*":
+		mediaType = "application/octet-stream"
 	}
 	text, ok := v.(string)
 	if !ok {

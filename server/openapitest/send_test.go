@@ -90,3 +90,34 @@ func TestLiveValues(t *testing.T) {
 	}
 	service.Send(t, Calls(t, Load(t, []byte(document)))[0])
 }
+
+// TestBodies are written as their types want it.
+func TestBodies(t *testing.T) {
+	for _, c := range []struct {
+		desc, mediaType string
+		example         any
+		contentType     string
+		body            string
+	}{
+		{"none", "", nil, "", ""},
+		{"JSON", "application/json", map[string]any{"a": 1}, "application/json", `{"a":1}`},
+		{"text", "text/plain", "print(1)", "text/plain", "print(1)"},
+		{"any bytes", "*/*", "a,b", "application/octet-stream", "a,b"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			body, contentType, err := encode(c.mediaType, c.example)
+			require.NoError(t, err)
+			require.Equal(t, c.contentType, contentType)
+			require.Equal(t, c.body, string(body))
+		})
+	}
+	body, contentType, err := encode("multipart/form-data", map[string]any{"code": "x", "files": []any{"1,2"}})
+	require.NoError(t, err)
+	require.Regexp(t, `^multipart/form-data; boundary=`, contentType)
+	require.Contains(t, string(body), `name="files"; filename="example-0.csv"`)
+	require.Contains(t, string(body), "1,2")
+	for _, mediaType := range []string{"text/plain", "multipart/form-data"} {
+		_, _, err = encode(mediaType, 1)
+		require.Error(t, err, mediaType)
+	}
+}

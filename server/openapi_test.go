@@ -31,7 +31,7 @@ func documented(path string) string {
 	if strings.HasPrefix(path, sessionsPath) {
 		rest = "{path}"
 	}
-	return strings.NewReplacer("*", rest, ":id", "{id}").Replace(path)
+	return strings.NewReplacer("*", rest, ":id", "{id}", ":asset", "{asset}").Replace(path)
 }
 
 func TestOpenAPIDescribesEveryRoute(t *testing.T) {

@@ -45,6 +45,9 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/readyz", s.readyz, true},
 		{http.MethodGet, "/metrics", s.serveMetrics, false},
 		{http.MethodGet, "/openapi.json", s.serveOpenAPI, true},
+		{http.MethodGet, "/docs", s.serveDocs, true},
+		{http.MethodGet, "/docs/:asset", s.servePageAsset, true},
+		{http.MethodGet, "/redoc", s.serveRedoc, true},
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"notebox/access"
 	"notebox/environments"
 	"notebox/runner"
+	"notebox/server/pages"
 	"notebox/storage"
 )
 
@@ -122,6 +123,7 @@ type Server struct {
 	metrics      http.Handler
 	observer     Observer
 	tracer       trace.Tracer
+	pages        *pages.Pages
 
 	listen    string
 	publicURL string // without a slash at its end; may be empty
@@ -234,6 +236,9 @@ func New(cfg Config) (*Server, error) {
 		if s.ready.prober, err = s.newProber(cfg.Prober, orDefault(cfg.ProbeEvery, DefaultProbeEvery)); err != nil {
 			return nil, fmt.Errorf("server: %w", err)
 		}
+	}
+	if s.pages, err = newPages(s.routes()); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	s.background.Go(s.sweepRecords)

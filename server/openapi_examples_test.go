@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+	"notebox/runner/runnertest"
+	"notebox/server/openapitest"
+)
+
+// What the examples of openapi.json call the things that a service has.
+const (
+	exampleRun       = "run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9"
+	exampleFile      = "file_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9"
+	exampleKey       = "runs/2026-11-21/" + exampleRun + "/notebook.ipynb"
+	exampleExpires   = "1795310000"
+	exampleSignature = "c2lnbmF0dXJl"
+)
+
+// newFakeRunner runs on a host of fakes, as the program runs on Docker.
+func newFakeRunner(t *testing.T, host *runnertest.Fake) runner.Runner {
+	pool := runner.NewPool(host.Engine("examples"), runner.PoolOptions{Limits: runner.DefaultLimits()})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.NoError(t, pool.Close(ctx))
+	})
+	return runner.NewSingleUse(pool)
+}
+
+// TestExamplesAreServed sends every example of every operation to a service, with a key and
+// without keys. openapitest holds the requests and the answers against the document.
+func TestExamplesAreServed(t *testing.T) {
+	const key = "key-of-the-examples"
+	for _, keyed := range []bool{false, true} {
+		t.Run(map[bool]string{false: "without keys", true: "with a key"}[keyed], func(t *testing.T) {
+			host := runnertest.NewFake()
+			t.Cleanup(host.Close)
+			describe := func(k *runnertest.Kernel) { k.Print("count 1.0\n") }
+			host.On("print(1 + 1)", func(k *runnertest.Kernel) { k.Print("2\n") })
+			host.On("x = 6", func(*runnertest.Kernel) {})
+			host.On("print(x)", func(k *runnertest.Kernel) { k.Print("6\n") })
+			for _, name := range []string{"in.csv", "example-0.csv"} {
+				host.On("import pandas as pd\npd.read_csv('/mnt/data/"+name+"').describe()", describe)
+			}
+			s := newService(t, func(c *Config) {
+				c.Runner = newFakeRunner(t, host)
+				c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+					_, _ = w.Write([]byte("notebox_running 0\n"))
+				})
+				if keyed {
+					keys, err := NewKeys(key)
+					require.NoError(t, err)
+					c.Keys = keys
+				}
+			})
+			doc := openapitest.Load(t, s.get("/openapi.json").body)
+			service := openapitest.Service{URL: s.url, Header: http.Header{}}
+			if keyed {
+				service.Header.Set("X-API-Key", key)
+			}
+			service.Live = func(openapitest.Call) map[string]string { return s.live(service.Header) }
+			calls := openapitest.Calls(t, doc)
+			sent := map[string]bool{}
+			for _, call := range calls {
+				sent[call.Operation.OperationID] = true
+				t.Run(call.String(), func(t *testing.T) {
+					answer := service.Send(t, call)
+					if call.Path == "/v1/execute" {
+						var reply replyJSON
+						require.NoError(t, json.Unmarshal(answer.Body, &reply))
+						require.Equal(t, "ok", reply.Status, "%s", answer.Body)
+					}
+				})
+			}
+			count := 0
+			for _, item := range doc.Paths.Map() {
+				count += len(item.Operations())
+			}
+			require.Len(t, sent, count)
+		})
+	}
+}
+
+// live makes what the examples name: a run that is kept, a link to its notebook, a kept file.
+func (s *service) live(header http.Header) map[string]string {
+	s.t.Helper()
+	send := func(method, path, contentType, body string, headers ...string) answer {
+		r := s.request(method, path, contentType, strings.NewReader(body))
+		for name, values := range header {
+			r.Header[name] = values
+		}
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		return s.do(r)
+	}
+	accepted := send("POST", "/v1/execute", "text/plain", "print(1 + 1)", "Prefer", async)
+	require.Equal(s.t, http.StatusAccepted, accepted.StatusCode, "%s", accepted.body)
+	var run struct{ ID string }
+	require.NoError(s.t, json.Unmarshal(accepted.body, &run))
+	var reply replyJSON
+	require.Eventually(s.t, func() bool {
+		state := send("GET", "/v1/executions/"+run.ID, "", "")
+		reply = replyJSON{}
+		return state.StatusCode == http.StatusOK && json.Unmarshal(state.body, &reply) == nil && reply.Status == "ok"
+	}, time.Minute, 10*time.Millisecond)
+	link, err := url.Parse(reply.Notebook.URL)
+	require.NoError(s.t, err)
+
+	contentType, form := formBody(formPart{`name="files"; filename="in.csv"`, "a,b\n1,2\n"})
+	uploaded := send("POST", "/v1/files", contentType, form)
+	require.Equal(s.t, http.StatusCreated, uploaded.StatusCode, "%s", uploaded.body)
+	var kept []keptInput
+	require.NoError(s.t, json.Unmarshal(uploaded.body, &kept))
+	return map[string]string{
+		exampleKey: strings.TrimPrefix(link.Path, filesPrefix), exampleRun: run.ID, exampleFile: kept[0].ID,
+		exampleExpires: link.Query().Get("expires"), exampleSignature: link.Query().Get("signature"),
+	}
+}

@@ -1,0 +1,127 @@
+package pages
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"time"
+)
+
+// Document is an OpenAPI document that the pages show.
+type Document struct {
+	Name  string // in the page's address: ?api=NAME
+	Title string
+	Path  string // where it is served, without a slash at its beginning
+}
+
+// Pages are the two pages for some documents.
+type Pages struct {
+	docs, redoc map[string]*asset // by the document's name
+	first       string
+	assets      map[string]*asset // by name
+}
+
+//go:embed page.html
+var pageHTML string
+
+//go:embed assets/*.gz own
+var files embed.FS
+
+// page is what page.html is filled with.
+type page struct {
+	Path, Tool, Licence string
+	Other, OtherDoes    string
+	Styles              []string
+	Library, Script     string // run before; run as a module
+	Documents           []Document
+	Document            Document
+	policy              string
+}
+
+// New returns the pages for these documents, of which there is at least one; the first is
+// shown where the address names none.
+func New(documents ...Document) (*Pages, error) {
+	assets, err := loadAssets(files)
+	if err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
+	p := &Pages{assets: assets, first: documents[0].Name}
+	if p.docs, err = render(page{
+		Path: "docs", Tool: "Swagger UI", Licence: "swagger-ui.LICENSE.txt", Other: "redoc", OtherDoes: "Read",
+		Styles: []string{"swagger-ui.css", "page.css"}, Library: "swagger-ui-bundle.js", Script: "docs.js",
+		Documents: documents, policy: docsPolicy,
+	}); err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
+	if p.redoc, err = render(page{
+		Path: "redoc", Tool: "Redoc", Licence: "redoc.LICENSE.txt", Other: "docs", OtherDoes: "Try it",
+		Styles: []string{"page.css"}, Script: "redoc.js",
+		Documents: documents, policy: redocPolicy,
+	}); err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
+	return p, nil
+}
+
+// render fills the template for each document.
+func render(with page) (map[string]*asset, error) {
+	tmpl, err := template.New("page").Parse(pageHTML)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*asset{}
+	for _, document := range with.Documents {
+		with.Document = document
+		var html bytes.Buffer
+		if err := tmpl.Execute(&html, with); err != nil {
+			return nil, err
+		}
+		out[document.Name] = newAsset("text/html; charset=utf-8", with.policy, html.Bytes())
+	}
+	return out, nil
+}
+
+// ServeDocs answers GET /docs, and false where the request names a document that there is not.
+func (p *Pages) ServeDocs(w http.ResponseWriter, r *http.Request) bool { return p.serve(p.docs, w, r) }
+
+// ServeRedoc answers GET /redoc, and false where the request names a document that there is not.
+func (p *Pages) ServeRedoc(w http.ResponseWriter, r *http.Request) bool {
+	return p.serve(p.redoc, w, r)
+}
+
+func (p *Pages) serve(pages map[string]*asset, w http.ResponseWriter, r *http.Request) bool {
+	name := p.first
+	if q := r.URL.Query(); q.Has("api") {
+		name = q.Get("api")
+	}
+	return serve(pages[name], w, r)
+}
+
+// ServeAsset answers GET /docs/NAME, and false where there is no such file.
+func (p *Pages) ServeAsset(w http.ResponseWriter, r *http.Request, name string) bool {
+	return serve(p.assets[name], w, r)
+}
+
+func serve(a *asset, w http.ResponseWriter, r *http.Request) bool {
+	if a == nil {
+		return false
+	}
+	h := w.Header()
+	h.Set("Content-Type", a.mediaType)
+	h.Set("Content-Security-Policy", a.policy)
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-cache") // kept, and asked for again by its ETag: it changes with the program
+	content, tag := a.plain, a.tag
+	if a.packed != nil {
+		h.Set("Vary", "Accept-Encoding")
+		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+			h.Set("Content-Encoding", "gzip")
+			content, tag = func() []byte { return a.packed }, a.tag+"-gzip"
+		}
+	}
+	h.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content()))
+	return true
+}

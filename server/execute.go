@@ -143,7 +143,8 @@ func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) 
 	events := s.newSink(ctx, p, to)
 	defer events.end()
 	asked := time.Now()
-	out, err := s.runner.Run(ctx, p.spec, events)
+	p.going.Store(events)
+	out, err := s.runnerOf(p).Run(ctx, p.spec, events)
 	p.place.Charge(cpuTime(out, err, time.Since(asked), p.spec.Limits))
 	if err != nil {
 		return nil, err
@@ -157,6 +158,16 @@ func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) 
 		return nil, errNotBegun // so that it can be repeated
 	}
 	return s.reply(context.WithoutCancel(ctx), p, out, events), nil
+}
+
+// runnerOf is what runs p.
+func (s *Server) runnerOf(p *plan) interface {
+	Run(context.Context, runner.Spec, runner.Sink) (*runner.Outcome, error)
+} {
+	if p.session != nil {
+		return p.session
+	}
+	return s.runner
 }
 
 // whyNot is the error of a run that has no outcome.

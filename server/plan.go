@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -37,8 +38,11 @@ type plan struct {
 	inputs      *inputs // their URLs are not fetched yet
 	linkImages  bool
 	started     time.Time
-	base        string      // what links start with
-	place       *access.Run // of the caller's runs; nil without keys
+	base        string         // what links start with
+	place       *access.Run    // of the caller's runs; nil without keys
+	session     runner.Session // to run in; nil: a fresh sandbox
+
+	going atomic.Pointer[sink] // of the run, while it goes on and after
 }
 
 // makePlan checks everything in a request that can be checked before a file is

@@ -28,7 +28,9 @@ type reply struct {
 	Truncated bool           `json:"truncated"`
 	Usage     usage          `json:"usage"`
 
-	keeper *keeper // of the run
+	keeper    *keeper // of the run
+	exitCode  *int    // of its command
+	restarted bool    // its session's kernel is a new one
 }
 
 // skippedEntry is what the run produced and the caller cannot have.
@@ -79,7 +81,7 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 			QueueMS: out.Usage.Queue.Milliseconds(), WallMS: out.Usage.Wall.Milliseconds(),
 			CPUMS: out.Usage.CPU.Milliseconds(), PeakMemory: out.Usage.PeakMemory,
 		},
-		keeper: events.keeper,
+		keeper: events.keeper, exitCode: out.ExitCode, restarted: out.KernelRestarted,
 	}
 	if url := k.urls[notebookName]; url != "" {
 		a.Notebook = &notebookLink{url}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"notebox/notebook"
+	"notebox/runner"
+	"notebox/server/dify"
+)
+
+// errDifyTime is the cause of a run's end at dify.Program.Interrupt.
+var errDifyTime = errors.New("the time of a call of the Dify tool was over")
+
+// Run implements dify.Sandbox. The run is an execution like any other, except that its
+// client is answered at p.Answer though it may not have ended.
+func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, error) {
+	s := b.of.server
+	e, err := b.execution(p)
+	if err != nil {
+		return nil, err
+	}
+	t := &ticket{server: s, id: e.id, owner: e.owner, limits: e.plan.spec.Limits, own: e}
+	defer t.leave()
+	if err := s.register(ctx, e); err != nil {
+		return nil, err
+	}
+	late := time.AfterFunc(time.Until(p.Interrupt), func() { e.cancel(errDifyTime) })
+	defer late.Stop()
+	client := b.of.c.Request().Context()
+	defer context.AfterFunc(client, func() { e.cancel(errClientGone) })()
+	t.start(silence{})
+	answer := time.NewTimer(time.Until(p.Answer))
+	defer answer.Stop()
+	select {
+	case <-e.done:
+		return b.ended(ctx, e)
+	case <-answer.C:
+		return &dify.Result{Text: s.textSoFar(e.plan), End: dify.EndOpen}, nil
+	}
+}
+
+// execution makes one of a program, as takeIn does of a request.
+func (b *difySandbox) execution(program dify.Program) (*execution, error) {
+	s, c := b.of.server, b.of.c
+	e := s.newExecution(b.of.caller, false)
+	e.ctx = below(e.ctx, c.Request().Context())
+	p, err := b.plan(program)
+	if err == nil {
+		p.started, p.base, p.linkImages = s.now(), s.base(c.Request()), true
+		p.spec.ID, err = runID(p.started)
+	}
+	if err != nil {
+		s.discard(e)
+		return nil, err
+	}
+	p.spec.Owner, p.spec.WaitUntil = e.owner, program.Interrupt
+	p.spec.Limits.Timeout = min(s.maxTimeout, time.Until(program.Interrupt))
+	e.id, e.plan = p.spec.ID, p
+	c.Set(runKey, e.id)
+	return e, nil
+}
+
+// ended is the result of an execution that is done.
+func (b *difySandbox) ended(ctx context.Context, e *execution) (*dify.Result, error) {
+	interrupted := errors.Is(context.Cause(e.ctx), errDifyTime)
+	if e.answer == nil {
+		if e.ending.problem.status == http.StatusServiceUnavailable && interrupted {
+			return &dify.Result{End: dify.EndNotBegun}, nil
+		}
+		return nil, noSandbox(e.ending.problem)
+	}
+	a := e.answer
+	r := &dify.Result{Text: a.Text, ExitCode: a.exitCode}
+	switch {
+	case interrupted && a.Status == runner.StatusCancelled && a.Usage.WallMS == 0 && len(a.Outputs) == 0:
+		r.End = dify.EndNotBegun
+	case interrupted && a.Status == runner.StatusCancelled,
+		a.Status == runner.StatusTimeout && e.plan.spec.Limits.Timeout < b.of.server.maxTimeout:
+		r.End = dify.EndInterrupted
+	}
+	if a.Status != runner.StatusOK {
+		r.Error = &dify.Error{Status: string(a.Status), Hint: a.Hint}
+	}
+	if a.Error != nil {
+		r.Error = &dify.Error{Status: string(a.Status), Name: a.Error.Name, Message: a.Error.Message, Hint: a.Hint}
+	}
+	for _, i := range a.Images {
+		r.Images = append(r.Images, dify.Image{Name: i.Name, MediaType: i.MediaType, Bytes: i.Bytes, Width: i.Width, Height: i.Height, URL: i.URL})
+	}
+	for _, f := range a.Files {
+		r.Files = append(r.Files, dify.File{Path: f.Path, Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes, URL: f.URL})
+	}
+	return r, nil
+}
+
+// textSoFar is what a run has put out that goes on. Its images have no URLs yet.
+func (s *Server) textSoFar(p *plan) string {
+	events := p.going.Load()
+	if events == nil {
+		return ""
+	}
+	executed := events.partial.executed()
+	if executed == nil {
+		return ""
+	}
+	result, err := notebook.NewDecoder(decodeLimits(p.spec)).Decode(executed)
+	if err != nil {
+		return ""
+	}
+	return notebook.Text(result, nil)
+}
+
+// plan is what a program is to be run as.
+func (b *difySandbox) plan(program dify.Program) (*plan, error) {
+	s := b.of.server
+	env := &s.environments[0]
+	p := &plan{environment: env, inputs: &inputs{}, session: b.session}
+	p.spec = runner.Spec{StopOnError: true, Limits: s.limits}
+	if program.Bash {
+		p.spec.Command = program.Source
+	}
+	var err error
+	p.spec.Notebook, err = makeNotebook([]string{program.Source}, nil, env)
+	return p, err
+}

@@ -2,6 +2,7 @@ package dify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -48,7 +49,11 @@ func (c Call) Path() string { return "/" + c.Name }
 func (c Call) Do(ctx context.Context, r *Request) (any, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, r.Arrived.Add(r.runTime()+answerGrace), ErrTime)
 	defer cancel()
-	return c.do(ctx, r)
+	answer, err := c.do(ctx, r)
+	if err != nil && errors.Is(context.Cause(ctx), ErrTime) {
+		return nil, fmt.Errorf("%w: %w", ErrTime, err)
+	}
+	return answer, err
 }
 
 // ErrTime is the cause of a context whose call took too long.

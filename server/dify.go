@@ -55,7 +55,7 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		arrived := time.Now()
 		if s.sessions == nil {
-			return &problem{status: http.StatusServiceUnavailable, text: "this service keeps no sandboxes", retryAfter: time.Minute}
+			return errNoSessions()
 		}
 		fields, err := s.difyFields(c.Request(), call)
 		if err != nil {

@@ -30,8 +30,18 @@ func (b *difySandbox) Write(ctx context.Context, name, content string) error {
 	if _, why := cleanName(name); why != "" {
 		return unfit(difyPathField, "%s", why)
 	}
-	_, err := b.session.Write(ctx, name, strings.NewReader(content))
+	leave, err := b.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	_, err = b.session.Write(ctx, name, strings.NewReader(content))
 	return ofDifyFile(difyPathField, err)
+}
+
+// enter takes one of the places for files of sessions.
+func (b *difySandbox) enter() (leave func(), err error) {
+	return b.of.server.transfers.enter(b.of.caller.Owner(), cap(b.of.server.intake))
 }
 
 // Fetch implements dify.Sandbox. The file goes by way of this service's disk, by the rules
@@ -46,6 +56,11 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 			return "", unfit(difyNameField, "%s", why)
 		}
 	}
+	leave, err := b.enter()
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	work := s.intakeSpace()
 	defer work.done()
 	in := &input{field: "file", url: from}
@@ -94,6 +109,11 @@ func fetchedName(in *input) string {
 // time.
 func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 	s := b.of.server
+	leave, err := b.enter()
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	_, content, err := b.session.Read(ctx, name)
 	if err != nil {
 		return "", ofDifyFile(difyPathField, err)
@@ -169,8 +189,6 @@ func ofDifyFile(field string, err error) error {
 		return noSandbox(err)
 	case file.Code == runner.FileNotFound:
 		return &problem{status: http.StatusNotFound, field: field, text: "there is no such file in the sandbox"}
-	case file.Code == runner.FileBusy:
-		return &problem{status: http.StatusServiceUnavailable, field: field, text: file.Message, retryAfter: readyFor}
 	}
-	return unfit(field, "%s", file.Message)
+	return ofSessionFile(field, file)
 }

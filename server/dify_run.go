@@ -47,9 +47,9 @@ func (b *difySandbox) execution(program dify.Program) (*execution, error) {
 	s, c := b.of.server, b.of.c
 	e := s.newExecution(b.of.caller, false)
 	e.ctx = below(e.ctx, c.Request().Context())
-	p, err := b.plan(program)
+	p, err := b.plan(c.Request().Context(), program)
 	if err == nil {
-		p.started, p.base, p.linkImages = s.now(), s.base(c.Request()), true
+		p.started, p.base = s.now(), s.base(c.Request())
 		p.spec.ID, err = runID(p.started)
 	}
 	if err != nil {
@@ -70,10 +70,15 @@ func (b *difySandbox) ended(ctx context.Context, e *execution) (*dify.Result, er
 		if e.ending.problem.status == http.StatusServiceUnavailable && interrupted {
 			return &dify.Result{End: dify.EndNotBegun}, nil
 		}
-		return nil, noSandbox(e.ending.problem)
+		if e.ending.problem.status == http.StatusGone { // while the run waited
+			if _, err := b.of.Find(ctx, e.plan.session.id); err != nil {
+				return nil, err
+			}
+		}
+		return nil, e.ending.problem
 	}
 	a := e.answer
-	r := &dify.Result{Text: a.Text, ExitCode: a.exitCode}
+	r := &dify.Result{Text: a.Text, ExitCode: a.ExitCode}
 	switch {
 	case interrupted && a.Status == runner.StatusCancelled && a.Usage.WallMS == 0 && len(a.Outputs) == 0:
 		r.End = dify.EndNotBegun
@@ -113,16 +118,21 @@ func (s *Server) textSoFar(p *plan) string {
 	return notebook.Text(result, nil)
 }
 
-// plan is what a program is to be run as.
-func (b *difySandbox) plan(program dify.Program) (*plan, error) {
-	s := b.of.server
-	env := &s.environments[0]
-	p := &plan{environment: env, inputs: &inputs{}, session: b.session}
-	p.spec = runner.Spec{StopOnError: true, Limits: s.limits}
+// plan is what a program is to be run as: a request of the native API with a session.
+func (b *difySandbox) plan(ctx context.Context, program dify.Program) (*plan, error) {
+	language := pythonLanguage
 	if program.Bash {
-		p.spec.Command = program.Source
+		language = bash
 	}
-	var err error
-	p.spec.Notebook, err = makeNotebook([]string{program.Source}, nil, env)
-	return p, err
+	id := b.session.Info().ID
+	p, err := b.of.server.makePlan(ctx, &request{
+		Code: ptr(text(program.Source)), Language: ptr(text(language)), Session: ptr(text(id)), linkImages: true,
+	}, b.of.caller)
+	if err == nil {
+		err = p.session.whyLost()
+	}
+	return p, noSandbox(err)
 }
+
+// pythonLanguage is the language of what run_code runs that is not bash.
+const pythonLanguage = "python"

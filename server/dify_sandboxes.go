@@ -5,9 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
+	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -54,16 +53,24 @@ func (d *difySandboxes) Open(ctx context.Context, conversation string) (dify.San
 
 // Find implements dify.Sandboxes.
 func (d *difySandboxes) Find(_ context.Context, id string) (dify.Sandbox, error) {
-	session, err := d.server.sessions.Find(d.caller.Owner(), id)
+	session, err := d.find(id)
 	if err != nil {
 		return nil, noSandbox(err)
 	}
 	return &difySandbox{d, session}, nil
 }
 
+func (d *difySandboxes) find(id string) (runner.Session, error) {
+	if !sessionIDs.MatchString(id) {
+		return nil, runner.ErrNoSession
+	}
+	d.c.Set(sessionKey, id)
+	return d.server.sessions.Find(d.caller.Owner(), id)
+}
+
 // Stop implements dify.Sandboxes.
 func (d *difySandboxes) Stop(ctx context.Context, id string) (found bool, err error) {
-	session, err := d.server.sessions.Find(d.caller.Owner(), id)
+	session, err := d.find(id)
 	if err == nil {
 		err = session.Close(ctx)
 	}
@@ -87,14 +94,7 @@ func noSandbox(err error) error {
 	case errors.Is(err, runner.ErrNoSession):
 		return &problem{status: http.StatusNotFound, text: "there is no sandbox with this sandbox_id" + again}
 	case errors.As(err, &gone):
-		text := map[runner.GoneReason]string{
-			runner.GoneClosed:  "it was stopped",
-			runner.GoneExpired: "its time was up",
-			runner.GoneIdle:    "nobody used it for too long",
-			runner.GoneEvicted: "the service was short of room, and nobody had used it for longest",
-			runner.GoneLost:    "it was lost by the service",
-		}[gone.Reason]
-		return &problem{status: http.StatusNotFound, text: fmt.Sprintf("the sandbox is gone with its variables and files: %s%s", text, again)}
+		return &problem{status: http.StatusNotFound, text: goneText(gone) + "; its variables and files are lost" + again, cause: gone.Err}
 	}
 	return err
 }
@@ -114,25 +114,24 @@ func (b *difySandbox) Info() dify.Info {
 	}
 }
 
-// open makes a new session in the default environment.
+// open makes a new session, as POST /v1/sessions does of an empty request.
 func (d *difySandboxes) open(ctx context.Context, note map[string]string) (dify.Sandbox, error) {
-	s, env := d.server, &d.server.environments[0]
-	if err := d.caller.MayUse(env.Name, env.Language); err != nil {
+	s := d.server
+	open := len(s.sessions.List(d.caller.Owner()))
+	if err := errors.Join(d.caller.MayOpenSession(open), d.caller.MayUseCPU()); err != nil {
 		return nil, err
 	}
-	if err := d.caller.MayOpenSession(len(s.sessions.List(d.caller.Owner()))); err != nil {
-		return nil, err
-	}
-	id, err := runID(s.now())
+	spec, err := s.sessionSpec(d.c, &sessionRequest{})
 	if err != nil {
 		return nil, err
 	}
-	session, err := s.sessions.Open(ctx, runner.SessionSpec{
-		ID: id, Owner: d.caller.Owner(), Limits: s.limits, Note: note, TTL: time.Hour, Idle: time.Hour,
-		Environment: runner.Environment{Name: env.Name, Image: env.Image, WarmUp: env.WarmUp},
-	})
+	spec.Note = note
+	session, err := s.open(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
+	d.c.Set(sessionKey, spec.ID)
+	s.log.LogAttrs(ctx, slog.LevelInfo, "session opened", append(who(d.c), slog.String("environment", spec.Environment.Name),
+		slog.Duration("ttl", spec.TTL), slog.Duration("idle", spec.Idle))...)
 	return &difySandbox{d, session}, nil
 }

@@ -262,7 +262,7 @@ func TestDifyOutputIsForAModel(t *testing.T) {
 	require.Equal(t, "before\nZeroDivisionError: division by zero\n", failed["output"])
 	require.Equal(t, "ZeroDivisionError", failed["error"].(map[string]any)["name"])
 	missing := s.good("execute_command", in(id, "command", "nosuch"))
-	require.Equal(t, "bash: line 1: nosuch: command not found\n[exit code 127]\n", missing["output"])
+	require.Equal(t, "bash: line 1: nosuch: command not found\n[the command ended with exit code 127]\n", missing["output"])
 	require.EqualValues(t, 127, missing["exit_code"])
 	for _, name := range []string{"", "python", "Python3", " PY "} {
 		require.Contains(t, s.good("run_code", in(id, "code", "1/0", "language", name))["output"], "ZeroDivisionError", name)
@@ -418,5 +418,5 @@ func TestDifyRefusesLikeTheRest(t *testing.T) {
 	form := s.request(http.MethodPost, "/create_sandbox", "text/plain", io.NopCloser(strings.NewReader("x")))
 	require.Equal(t, http.StatusUnprocessableEntity, s.do(form).StatusCode)
 	without := newService(t)
-	requireDetail(t, without.post("/create_sandbox", "application/json", "{}"), http.StatusServiceUnavailable, "no sandboxes")
+	requireDetail(t, without.post("/create_sandbox", "application/json", "{}"), http.StatusForbidden, "no sessions")
 }

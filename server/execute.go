@@ -78,6 +78,9 @@ func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
 	if err != nil {
 		return nil, err
 	}
+	if lost := e.plan.session.whyLost(); lost != nil && t.id == e.id {
+		return nil, lost // no reply that is there stands for the request
+	}
 	if t.id != e.id {
 		t.leave()
 		t.own = nil
@@ -117,6 +120,9 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
+	if lost := p.session.whyLost(); lost != nil && w.key == "" {
+		return nil, lost
+	}
 	if w.key != "" {
 		if e.fingerprint, err = fingerprint(req, p); err != nil {
 			return nil, err
@@ -129,6 +135,9 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	p.spec.Owner = e.owner
 	e.id, e.plan = p.spec.ID, p
 	c.Set(runKey, e.id)
+	if p.session != nil {
+		c.Set(sessionKey, p.session.id)
+	}
 	taken = true
 	return e, nil
 }
@@ -158,16 +167,6 @@ func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) 
 		return nil, errNotBegun // so that it can be repeated
 	}
 	return s.reply(context.WithoutCancel(ctx), p, out, events), nil
-}
-
-// runnerOf is what runs p.
-func (s *Server) runnerOf(p *plan) interface {
-	Run(context.Context, runner.Spec, runner.Sink) (*runner.Outcome, error)
-} {
-	if p.session != nil {
-		return p.session
-	}
-	return s.runner
 }
 
 // whyNot is the error of a run that has no outcome.

@@ -84,6 +84,8 @@ func problemOf(err error) *problem {
 	var unsent *unsentError
 	var refused *access.Refusal
 	var invalid *dify.InvalidError
+	var gone *runner.GoneError
+	var ofFile *runner.FileError
 	switch {
 	case errors.Is(err, dify.ErrTime):
 		return &problem{status: http.StatusServiceUnavailable, text: dify.ErrTime.Error(), retryAfter: time.Second, cause: err}
@@ -93,6 +95,12 @@ func problemOf(err error) *problem {
 		return &problem{status: http.StatusUnprocessableEntity, text: invalid.Error()}
 	case errors.As(err, &refused):
 		return ofAccess(refused)
+	case errors.As(err, &gone):
+		return goneProblem(gone)
+	case errors.Is(err, runner.ErrNoSession):
+		return notFound()
+	case errors.As(err, &ofFile):
+		return ofSessionFile("path", ofFile)
 	case errors.As(err, &unsent):
 		return &problem{status: statusClientGone, text: "the client is gone", cause: err}
 	case errors.As(err, &ofRunner) && ofRunner.Code == runner.CodeEnv:

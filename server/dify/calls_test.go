@@ -167,7 +167,7 @@ func TestToldSaysWhatHappened(t *testing.T) {
 	}{
 		{"well", Result{Text: "1\n"}, "1\n", ""},
 		{"nothing printed", Result{}, "", ""},
-		{"a command's failure", Result{Text: "no such file\n", ExitCode: code(2), Error: &Error{Status: "error", Name: "CommandFailed"}}, "no such file\n[exit code 2]\n", "error"},
+		{"a command's failure, which is there", Result{Text: "[exit code 2]\n", ExitCode: code(2), Error: &Error{Status: "error", Name: "CommandFailed"}}, "[exit code 2]\n", "error"},
 		{"an exception, whose traceback is there", Result{Text: "ValueError: x\n", Error: &Error{Status: "error", Name: "ValueError", Hint: "correct it"}}, "ValueError: x\n", "error"},
 		{"an end without a traceback", Result{Text: "1", Error: &Error{Status: "out_of_memory", Hint: "use less"}}, "1\n[use less]\n", "out_of_memory"},
 		{"interrupted", Result{Text: "1\n", End: EndInterrupted, Error: &Error{Status: "cancelled"}}, "1\n[The run was interrupted after 55 seconds", "timeout"},

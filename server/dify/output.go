@@ -33,8 +33,6 @@ func told(r *Result, limit time.Duration) runReply {
 			a.Error.Name, a.Error.Hint = r.Error.Name, r.Error.Hint
 		}
 		a.Output = withLine(a.Output, ended)
-	case r.ExitCode != nil && *r.ExitCode != 0:
-		a.Output = withLine(a.Output, fmt.Sprintf("exit code %d", *r.ExitCode))
 	case r.Error != nil && r.Error.Name == "": // no traceback says what happened
 		a.Output = withLine(a.Output, r.Error.Hint)
 	}

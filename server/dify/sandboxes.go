@@ -57,7 +57,9 @@ type Program struct {
 
 // Result is what came of a Program.
 type Result struct {
-	Text     string // stdout, stderr, results and traceback in order; images and files as lines with URLs
+	// Text has stdout, stderr, results and traceback in order, then images and files as
+	// lines with URLs. That a command failed, or variables are lost, is in it too.
+	Text     string
 	Images   []Image
 	Files    []File
 	ExitCode *int   // of a command that ended by itself

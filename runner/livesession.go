@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"notebox/runner/internal/frame"
@@ -29,10 +28,10 @@ type LiveSession struct {
 	gate    chan struct{} // has an element while a job is sent or the kernel restarted
 
 	ended chan struct{} // closed when no process is left
-	kept  atomic.Bool   // a later process can go on with it
 
 	mu       sync.Mutex
 	name     string // to adopt the sandbox by; "" where it is not kept
+	kept     bool   // a later process can go on with it
 	restarts int
 	told     bool // the next outcome may speak of a restart that is counted
 	untold   bool // the next outcome will not speak of one that is

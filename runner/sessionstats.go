@@ -1,11 +1,6 @@
 package runner
 
-import (
-	"context"
-	"errors"
-	"maps"
-	"time"
-)
+import "maps"
 
 // SessionStats is what there is of sessions.
 type SessionStats struct {
@@ -34,33 +29,4 @@ func (l *LiveSessions) Stats() SessionStats {
 		}
 	}
 	return out
-}
-
-// errDetached is the cause where this process has left a session to a later one.
-var errDetached = errors.New("the service has ended, and the session goes on without it")
-
-// Detach ends this process's part in the sessions, once their runs are over: those
-// whose sandbox is kept go on without it, the others are closed. It returns when that
-// is done, or ctx ends.
-func (l *LiveSessions) Detach(ctx context.Context) error {
-	l.shut()
-	for _, s := range l.all() {
-		if s.kept.Load() {
-			s.detach()
-		} else {
-			s.finish(&GoneError{Reason: GoneClosed, At: time.Now()})
-		}
-	}
-	return l.settled(ctx)
-}
-
-// detach lets go of a session's sandbox.
-func (s *LiveSession) detach() {
-	end := &GoneError{Reason: GoneLost, At: time.Now(), Err: errDetached}
-	if !s.use.stop(end, time.Time{}) {
-		return
-	}
-	s.link.close(end)
-	s.all.pool.release(s.link.c)
-	close(s.ended)
 }

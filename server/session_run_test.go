@@ -84,7 +84,7 @@ func TestRunsInASession(t *testing.T) {
 		require.Equal(t, "error", r.Status)
 		require.Equal(t, 3, *r.ExitCode)
 		require.Equal(t, map[string]any{"name": "CommandFailed", "message": "the command ended with exit code 3", "traceback": "", "cell": 0.0, "line": 0.0}, r.Error)
-		require.Equal(t, "outerr\n[the command ended with exit code 3]\n", r.Text)
+		require.Equal(t, "out\nerr\n[the command ended with exit code 3]\n", r.Text)
 		require.Equal(t, "stderr", r.Outputs[1]["name"])
 		require.Contains(t, r.Hint, "exit code 3")
 	}

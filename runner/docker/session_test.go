@@ -232,3 +232,81 @@ func TestSessionTime(t *testing.T) {
 		})
 	}
 }
+
+func TestSessionFiles(t *testing.T) {
+	s := openSession(t, runner.SessionSpec{})
+	ctx := t.Context()
+	big := strings.Repeat("0123456789", 1<<20)
+	busy := make(chan step)
+	spec := s.spec(sessionPatience)
+	spec.Notebook = runnertest.Notebook("import os, time\nwhile not os.path.exists('stop'): time.sleep(0.01)")
+	go func() { busy <- s.do(spec) }()
+
+	for name, content := range map[string]string{"a": "", "sub/deep/b.txt": big, "c": "c"} {
+		info, err := s.Write(ctx, name, strings.NewReader(content))
+		require.NoError(t, err)
+		require.Equal(t, runner.FileInfo{Path: name, Kind: runner.FileRegular, Size: int64(len(content)), Modified: info.Modified}, info)
+		require.Equal(t, content, s.read(name))
+	}
+	_, err := s.Move(ctx, "c", "sub/c", false)
+	require.NoError(t, err)
+	_, err = s.Move(ctx, "a", "sub/c", false)
+	require.ErrorContains(t, err, "there is a file of that name")
+	_, err = s.Move(ctx, "a", "sub/c", true)
+	require.NoError(t, err)
+	list, more, err := s.List(ctx, "", true)
+	require.NoError(t, err)
+	require.False(t, more)
+	var names []string
+	for _, f := range list {
+		names = append(names, f.Path)
+	}
+	require.Equal(t, []string{"sub", "sub/c", "sub/deep", "sub/deep/b.txt"}, names)
+	_, _, err = s.Session.Read(ctx, "none")
+	require.ErrorContains(t, err, "no such file")
+	require.NoError(t, s.Delete(ctx, "sub/deep"))
+	require.Error(t, s.Delete(ctx, "sub/deep"))
+
+	_, err = s.Write(ctx, "stop", strings.NewReader("x"))
+	require.NoError(t, err)
+	out := <-busy
+	require.Equal(t, runner.StatusOK, out.Status)
+	require.Empty(t, out.files, "what was written is no result")
+	changed := s.python("open('sub/c', 'w').write('new'); os.symlink('/etc/passwd', 'link'); os.mkfifo('fifo')")
+	require.Equal(t, map[string]string{"sub/c": "new"}, changed.files)
+	require.Len(t, changed.Skipped, 2)
+	again := s.python("1")
+	require.Empty(t, again.files)
+	require.Empty(t, again.Skipped)
+
+	for _, path := range []string{"link", "fifo"} {
+		_, _, err := s.Session.Read(ctx, path)
+		var refused *runner.FileError
+		require.ErrorAs(t, err, &refused, path)
+		require.Equal(t, runner.FileNotPlain, refused.Code, path)
+	}
+	_, err = s.Write(ctx, "full", strings.NewReader(strings.Repeat(big, 4)))
+	var full *runner.FileError
+	require.ErrorAs(t, err, &full)
+	require.Equal(t, runner.FileNoRoom, full.Code)
+	list, _, err = s.List(ctx, "", false)
+	require.NoError(t, err)
+	require.Len(t, list, 4, "nothing is left of it")
+}
+
+// TestSessionBackground: what a command leaves behind lives on, and goes on writing.
+func TestSessionBackground(t *testing.T) {
+	s := openSession(t, runner.SessionSpec{Env: map[string]string{"GREETING": "hello"}})
+	begun := time.Now()
+	out := s.bash("echo $GREETING; (while sleep 0.02; do echo noise; echo noise >&2; date +%N > alive || exit; done) & sleep 0.1")
+	require.Less(t, time.Since(begun), 30*time.Second)
+	require.Equal(t, runner.StatusOK, out.Status)
+	require.Contains(t, out.text, "hello\n")
+	require.Equal(t, "hello", strings.Trim(s.python("import os; os.environ['GREETING']").text, "'"))
+	first := s.read("alive")
+	require.Eventually(t, func() bool { return s.read("alive") != first && s.read("alive") != "" }, time.Minute, 100*time.Millisecond)
+	require.NoError(t, s.Restart(t.Context()))
+	last := s.read("alive")
+	time.Sleep(200 * time.Millisecond)
+	require.Equal(t, last, s.read("alive"), "nothing lives after a restart")
+}

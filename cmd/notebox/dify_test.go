@@ -255,6 +255,7 @@ func TestDifyIsAnsweredInTime(t *testing.T) {
 		r := d.call("run_code", "sandbox_id", id, "code", "print('still here')")
 		return strings.Contains(r.Output, "still here\n")
 	}, 2*time.Minute, time.Second)
+	require.Equal(t, "stopped", d.call("stop_sandbox", "sandbox_id", id).Status)
 }
 
 // TestConversationsAreApart: two conversations of one key, and those of two keys, never see

@@ -14,6 +14,11 @@ import (
 // errDifyTime is the cause of a run's end at dify.Program.Interrupt.
 var errDifyTime = errors.New("the time of a call of the Dify tool was over")
 
+// cancelLag is how much later a run is cancelled than its own time is over: the sandbox,
+// which counts that time, ends it with all that it has, its files included. What waited for
+// its turn is cut short by the cancelling.
+const cancelLag = 500 * time.Millisecond
+
 // Run implements dify.Sandbox. The run is an execution like any other, except that its
 // client is answered at p.Answer though it may not have ended.
 func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, error) {
@@ -27,7 +32,7 @@ func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, er
 	if err := s.register(ctx, e); err != nil {
 		return nil, err
 	}
-	late := time.AfterFunc(time.Until(p.Interrupt), func() { e.cancel(errDifyTime) })
+	late := time.AfterFunc(time.Until(p.Interrupt)+cancelLag, func() { e.cancel(errDifyTime) })
 	defer late.Stop()
 	client := b.of.c.Request().Context()
 	defer context.AfterFunc(client, func() { e.cancel(errClientGone) })()
@@ -36,7 +41,7 @@ func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, er
 	defer answer.Stop()
 	select {
 	case <-e.done:
-		return b.ended(ctx, e)
+		return b.ended(ctx, e, p)
 	case <-answer.C:
 		return &dify.Result{Text: s.textSoFar(e.plan), End: dify.EndOpen}, nil
 	}
@@ -64,10 +69,9 @@ func (b *difySandbox) execution(program dify.Program) (*execution, error) {
 }
 
 // ended is the result of an execution that is done.
-func (b *difySandbox) ended(ctx context.Context, e *execution) (*dify.Result, error) {
-	interrupted := errors.Is(context.Cause(e.ctx), errDifyTime)
+func (b *difySandbox) ended(ctx context.Context, e *execution, p dify.Program) (*dify.Result, error) {
 	if e.answer == nil {
-		if e.ending.problem.status == http.StatusServiceUnavailable && interrupted {
+		if e.ending.problem.status == http.StatusServiceUnavailable && !time.Now().Before(p.Interrupt) {
 			return &dify.Result{End: dify.EndNotBegun}, nil
 		}
 		if e.ending.problem.status == http.StatusGone { // while the run waited
@@ -79,12 +83,17 @@ func (b *difySandbox) ended(ctx context.Context, e *execution) (*dify.Result, er
 	}
 	a := e.answer
 	r := &dify.Result{Text: a.Text, ExitCode: a.ExitCode}
+	cancelled := a.Status == runner.StatusCancelled && errors.Is(context.Cause(e.ctx), errDifyTime)
 	switch {
-	case interrupted && a.Status == runner.StatusCancelled && a.Usage.WallMS == 0 && len(a.Outputs) == 0:
+	case cancelled && a.Usage.WallMS == 0 && len(a.Outputs) == 0:
 		r.End = dify.EndNotBegun
-	case interrupted && a.Status == runner.StatusCancelled,
-		a.Status == runner.StatusTimeout && e.plan.spec.Limits.Timeout < b.of.server.maxTimeout:
+	case cancelled:
 		r.End = dify.EndInterrupted
+	case a.Status == runner.StatusTimeout:
+		r.End = dify.EndInterrupted
+		if most := b.of.server.maxTimeout; e.plan.spec.Limits.Timeout == most {
+			r.Limit = most
+		}
 	}
 	if a.Status != runner.StatusOK {
 		r.Error = &dify.Error{Status: string(a.Status), Hint: a.Hint}

@@ -241,14 +241,15 @@ func TestDifyIsAnsweredInTime(t *testing.T) {
 	d := newDifyAgent(t, p.url(), "")
 	id := d.call("create_sandbox").SandboxID
 	for _, loop := range []struct{ call, field, source string }{
-		{"run_code", "code", "import time\nkept = 1\nwhile True:\n    print('on', flush=True)\n    time.sleep(0.1)"},
-		{"execute_command", "command", "while true; do echo on; sleep 0.1; done"},
+		{"run_code", "code", "import time\nopen('kept.txt', 'w').write('x')\nwhile True:\n    print('on', flush=True)\n    time.sleep(0.1)"},
+		{"execute_command", "command", "echo x >kept.txt; while true; do echo on; sleep 0.1; done"},
 	} {
 		began := time.Now()
 		r := d.call(loop.call, "sandbox_id", id, loop.field, loop.source)
 		require.Less(t, time.Since(began), runTime+60*time.Second)
 		require.Contains(t, r.Output, "on\n", loop.call)
 		require.Contains(t, r.Output, "10 seconds", loop.call)
+		require.Len(t, r.Files, 1, "%s: what it wrote until then is there", loop.call)
 		require.Equal(t, "timeout", r.Error.Status)
 	}
 	require.Eventually(t, func() bool {

@@ -25,13 +25,13 @@ func told(r *Result, limit time.Duration) runReply {
 	if a.Files == nil {
 		a.Files = []File{}
 	}
+	if r.Limit > 0 {
+		limit = r.Limit
+	}
 	ended := sentence(r.End, limit)
 	switch {
 	case ended != "":
-		a.Error = &Error{Status: "timeout", Message: ended}
-		if r.Error != nil { // what the interrupt raised
-			a.Error.Name, a.Error.Hint = r.Error.Name, r.Error.Hint
-		}
+		a.Error = &Error{Status: "timeout", Message: ended} // instead of what the interrupt raised
 		a.Output = withLine(a.Output, ended)
 	case r.Error != nil && r.Error.Name == "": // no traceback says what happened
 		a.Output = withLine(a.Output, r.Error.Hint)

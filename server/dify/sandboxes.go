@@ -65,6 +65,7 @@ type Result struct {
 	ExitCode *int   // of a command that ended by itself
 	Error    *Error // nil where all went well
 	End      End
+	Limit    time.Duration // after which it was interrupted, where that is not the protocol's
 }
 
 // End says how a run came to its end, as far as a sentence of this protocol is about it.

@@ -240,18 +240,14 @@ func (c *fileCall) changed() error {
 
 // why is how a channel came to its end.
 func (c *fileCall) why(err error) error {
-	switch end := c.s.use.end(); {
-	case end != nil:
+	if end := (*GoneError)(nil); errors.As(c.s.orGone(err), &end) {
 		return end
+	}
+	switch {
 	case c.ctx.Err() != nil:
 		return c.ctx.Err()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &FileError{Code: FileBusy, Path: c.path, Message: "it took too long"}
-	}
-	select {
-	case <-c.s.link.ended: // the session is about to be over
-		return &GoneError{Reason: GoneLost, At: time.Now(), Err: c.s.link.over()}
-	default:
 	}
 	return &FileError{Code: FileBusy, Path: c.path, Message: "it was cut off in the sandbox"}
 }

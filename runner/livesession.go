@@ -15,6 +15,10 @@ import (
 // on a host where all cores do the same.
 const restartTimeout = 60 * time.Second
 
+// ttlSlack is how much longer than its session a sandbox lives by itself, so that it is
+// the service that ends it, with what a run has to say.
+const ttlSlack = 2 * closeGrace
+
 // LiveSession is a Session in a sandbox.
 type LiveSession struct {
 	all     *LiveSessions
@@ -67,6 +71,9 @@ func (s *LiveSession) begin(ctx context.Context, inputs []Input) error {
 	err := s.keep(starting)
 	if err == nil {
 		err = s.put(ctx, inputs)
+		if cause := s.link.over(); cause != nil && ctx.Err() == nil {
+			err = cause
+		}
 	}
 	if err == nil {
 		err = s.record(ctx)
@@ -89,7 +96,7 @@ func (s *LiveSession) keep(ctx context.Context) error {
 	waited := s.link.c.ahead != nil
 	answer := s.link.expect(frame.KindKept)
 	s.link.serve(s.spec.Network, s.spec.ID)
-	hello := frame.Session{Token: s.token, TTLSeconds: time.Until(s.use.expires).Seconds(), Env: s.spec.Env}
+	hello := frame.Session{Token: s.token, TTLSeconds: (time.Until(s.use.expires) + ttlSlack).Seconds(), Env: s.spec.Env}
 	if hello.Env == nil {
 		hello.Env = map[string]string{}
 	}
@@ -318,6 +325,9 @@ func (s *LiveSession) wind(end *GoneError) {
 func (s *LiveSession) orGone(err error) error {
 	if err == nil {
 		return nil
+	}
+	if cause := s.link.over(); cause != nil { // of which the session is about to be told
+		s.lose(cause)
 	}
 	if end := s.use.end(); end != nil {
 		return end

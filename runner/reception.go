@@ -221,18 +221,16 @@ func (r *reception) outcome(payload []byte) error {
 	default:
 		return fmt.Errorf("outcome of status %q", o.Status)
 	}
+	if o.ExitCode != nil && (r.spec.Command == "" || *o.ExitCode < 0 || *o.ExitCode > maxExitCode) {
+		return fmt.Errorf("an exit code of %d", *o.ExitCode)
+	}
 	r.network.close()
 	r.out.Status, r.ended = status, time.Now()
 	r.out.KernelRestarted = o.KernelRestarted
-	if r.spec.Command != "" && o.ExitCode != nil {
-		if *o.ExitCode < 0 || *o.ExitCode > maxExitCode {
-			return fmt.Errorf("an exit code of %d", *o.ExitCode)
-		}
-		if status == StatusOK || status == StatusError {
-			r.out.ExitCode = o.ExitCode
-		}
-	}
 	r.out.Usage = Usage{Wall: time.Duration(o.WallNS), CPU: time.Duration(o.CPUNS), PeakMemory: o.PeakMemory}
+	if status == StatusOK || status == StatusError {
+		r.out.ExitCode = o.ExitCode
+	}
 	return nil
 }
 

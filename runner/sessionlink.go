@@ -150,9 +150,6 @@ func (l *sessionLink) take(kind frame.Kind, payload []byte) error {
 	case frame.KindKept, frame.KindRestarted:
 		return l.answer(kind)
 	case frame.KindFailed:
-		if l.current() == nil {
-			return failure(payload)
-		}
 		return failureOfRun(payload)
 	}
 	job := l.current()
@@ -164,7 +161,11 @@ func (l *sessionLink) take(kind frame.Kind, payload []byte) error {
 		l.job = nil // another may be sent as soon as this is told
 		l.mu.Unlock()
 	}
-	return job.deliver(kind, payload)
+	err := job.deliver(kind, payload)
+	if err != nil {
+		job.fail(err)
+	}
+	return err
 }
 
 func (l *sessionLink) channel(payload []byte) error {

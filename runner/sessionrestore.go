@@ -89,7 +89,7 @@ func (l *LiveSessions) restore(ctx context.Context, record sessionRecord, networ
 		ID: record.ID, Owner: record.Owner, Environment: Environment{Name: record.Environment},
 		Limits: record.Limits, TTL: record.Expires.Sub(record.Created), Idle: record.Idle, Note: record.Note,
 	}
-	s := attachSession(l, c, spec, record.Token, record.Created, now.Add(time.Duration(resumed.TTLSeconds*float64(time.Second))))
+	s := attachSession(l, c, spec, record.Token, record.Created, now.Add(time.Duration(resumed.TTLSeconds*float64(time.Second))-ttlSlack))
 	s.name, s.kept, s.restarts = record.Sandbox, true, record.KernelRestarts
 	if resumed.KernelRestarted {
 		s.restarts, s.untold = s.restarts+1, true

@@ -44,9 +44,9 @@ func (s *LiveSession) Run(ctx context.Context, spec Spec, events Sink) (*Outcome
 
 // notRun is what becomes of a run that has not begun.
 func (s *LiveSession) notRun(ctx context.Context, err error, asked time.Time) (*Outcome, error) {
-	switch {
+	switch err = s.orGone(err); {
 	case isLost(err):
-		return nil, s.use.end()
+		return nil, err
 	case ctx.Err() != nil:
 		return &Outcome{Status: StatusCancelled, Usage: Usage{Queue: time.Since(asked)}}, nil
 	}

@@ -26,7 +26,8 @@ type Stream struct {
 	io.ReadWriter
 	Closed <-chan struct{} // for programs that neither read nor write
 
-	id string // of the sandbox
+	id   string // of the sandbox
+	room int64  // of /mnt/data, bytes
 }
 
 // Fake is a host of sandboxes that are goroutines. The zero value is not one;
@@ -59,6 +60,7 @@ func NewFake() *Fake {
 		cells: maps.Clone(suiteCells), sandboxes: map[string]*fakeSandbox{},
 		notes: notes{warmed: map[string][]string{}, hurried: map[string]bool{}},
 	}
+	maps.Copy(f.cells, sessionCells)
 	f.Program = f.serve
 	return f
 }
@@ -112,7 +114,7 @@ type fakeEngine struct {
 }
 
 // Start implements runner.Engine.
-func (e *fakeEngine) Start(ctx context.Context, env runner.Environment, _ runner.Limits) (runner.Sandbox, error) {
+func (e *fakeEngine) Start(ctx context.Context, env runner.Environment, l runner.Limits) (runner.Sandbox, error) {
 	if e.host.SlowStart {
 		<-ctx.Done()
 	}
@@ -133,7 +135,7 @@ func (e *fakeEngine) Start(ctx context.Context, env runner.Environment, _ runner
 	}}
 	e.host.sandboxes[s.id], e.known[s.id] = s, true
 	e.host.notes.most = max(e.host.notes.most, len(e.host.sandboxes))
-	go s.run(s.id)
+	go s.run(s.id, l.DataSize)
 	return s, nil
 }
 
@@ -180,8 +182,8 @@ type fakeBody struct {
 	code   int           // after ended
 }
 
-func (s *fakeSandbox) run(id string) {
-	s.code = s.engine.host.Program(Stream{s.far, s.closed, id})
+func (s *fakeSandbox) run(id string, room int64) {
+	s.code = s.engine.host.Program(Stream{s.far, s.closed, id, room})
 	s.forget()
 	close(s.ended)
 	s.far.Close()

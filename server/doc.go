@@ -33,6 +33,9 @@
 // on one store must agree on, they agree on by records there: lease.go says who
 // runs what, idempotency.go which execution a key stands for, sweep.go forgets.
 //
+// The calls of Dify's code interpreter tool (package dify) are runs and sessions in other
+// words: dify.go and its neighbours give that package sandboxes for each request.
+//
 // What the user's code does is a status in a reply with HTTP 200. Errors are
 // application/problem+json (RFC 9457): 4xx for the caller's, 5xx for ours, and
 // the cause of a 5xx goes to the log, never to the caller. Code, data, keys and

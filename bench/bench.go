@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// way is one of the three to run code.
+// way is one of the four to run code.
 type way string
 
 const (
 	waySeed  way = "a" // docker run + jupyter nbconvert
 	wayWarm  way = "b" // notebox, a sandbox waits
 	wayEmpty way = "c" // notebox, none waits
+	wayStep  way = "d" // notebox, in a session that is open
 )
 
 // bench is one benchmark under way.
@@ -27,6 +28,7 @@ type bench struct {
 	seed        *seed
 	warm, empty *service
 	callers     map[way]map[string]*caller // by way and case
+	sessions    []string                   // ids of those that are open on warm
 	report      *Report
 }
 
@@ -94,7 +96,13 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		return err
 	}
 	defer b.closeCallers()
+	if err := b.openSessions(ctx); err != nil {
+		return err
+	}
 	if err := b.measureLatency(ctx); err != nil {
+		return err
+	}
+	if err := b.closeSessions(ctx); err != nil {
 		return err
 	}
 	if err := b.measureSustained(ctx); err != nil {
@@ -144,7 +152,7 @@ func (b *bench) openCallers() error {
 	for w, s := range map[way]*service{wayWarm: b.warm, wayEmpty: b.empty} {
 		b.callers[w] = map[string]*caller{}
 		for _, c := range b.cases {
-			caller, err := newCaller(s.url, c)
+			caller, err := newCaller(s.url, c, "")
 			if err != nil {
 				return err
 			}

@@ -33,8 +33,13 @@ type caller struct {
 	targeter vegeta.Targeter
 }
 
-func newCaller(url string, c benchCase) (*caller, error) {
-	body, err := json.Marshal(map[string]string{"code": c.code})
+// newCaller sends to the session, or to none where that is "".
+func newCaller(url string, c benchCase, session string) (*caller, error) {
+	request := map[string]string{"code": c.code}
+	if session != "" {
+		request["session"] = session
+	}
+	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}

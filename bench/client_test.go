@@ -62,7 +62,7 @@ func openTestCaller(t *testing.T, a *answers, c benchCase) *caller {
 	t.Helper()
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	caller, err := newCaller(server.URL, c)
+	caller, err := newCaller(server.URL, c, "")
 	require.NoError(t, err)
 	t.Cleanup(caller.close)
 	return caller

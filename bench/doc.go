@@ -3,11 +3,12 @@
 //
 //	go run ./bench -notebox bin/notebox
 //
-// Three ways to run one piece of code, on one machine and one image:
+// Four ways to run one piece of code, on one machine and one image:
 //
 //	a  a fresh `docker run --rm` of `jupyter nbconvert --to notebook --execute` on a file
 //	b  notebox over HTTP, a sandbox waiting (--pool-size N)
 //	c  notebox over HTTP, no sandbox waiting (--pool-size 0)
+//	d  notebox over HTTP, a step in a session that is open
 //
 // It goes like this:
 //
@@ -16,8 +17,8 @@
 //  2. A service with one waiting sandbox is started, what that takes of memory is
 //     read, and the service is ended. Then the services of b and c are started, and
 //     the memory of N waiting sandboxes is read.
-//  3. Latency: in each round each case is run by b, and in some rounds, evenly
-//     spread, by a and c before and after it: what drifts, drifts for all. Before
+//  3. Latency: in each round each case is run by b and d, and in some
+//     rounds, evenly spread, by a and c before and after them: what drifts, drifts for all. Before
 //     each run the pool is full, nothing is started or removed, and the machine has
 //     been left alone for quietTime.
 //  4. Sustained load: for each case a and b with their numbers of callers in turn,

@@ -29,12 +29,13 @@ type poolState struct {
 	Starting  int `json:"starting"`
 	Size      int `json:"size"`
 	Removing  int `json:"removing"`
-	Sandboxes int `json:"sandboxes"` // all that exist: starting, warm, running, being removed
+	Sessions  int `json:"sessions"`  // open, whether or not they run
+	Sandboxes int `json:"sandboxes"` // all that exist: starting, warm, running, of sessions, being removed
 }
 
 // idle: the pool is full, and nothing is started, running or removed.
 func (p poolState) idle() bool {
-	return p.Warm >= p.Size && p.Starting == 0 && p.Removing == 0 && p.Sandboxes == p.Warm
+	return p.Warm >= p.Size && p.Starting == 0 && p.Removing == 0 && p.Sandboxes == p.Warm+p.Sessions
 }
 
 // awaitIdle waits until the service has nothing to do.

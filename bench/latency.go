@@ -29,7 +29,7 @@ func (b *bench) measureLatency(ctx context.Context) error {
 			if all {
 				err = b.eachWay(ctx, c, keep)
 			} else {
-				err = b.oneWay(ctx, wayWarm, c, keep)
+				err = b.someWays(ctx, c, keep, wayWarm, wayStep)
 			}
 			if err != nil {
 				return err
@@ -52,7 +52,11 @@ func (b *bench) measureLatency(ctx context.Context) error {
 func due(round, n, all int) bool { return (round+1)*n/all > round*n/all }
 
 func (b *bench) eachWay(ctx context.Context, c benchCase, keep func(way, time.Duration)) error {
-	for _, w := range []way{waySeed, wayWarm, wayEmpty} {
+	return b.someWays(ctx, c, keep, waySeed, wayWarm, wayStep, wayEmpty)
+}
+
+func (b *bench) someWays(ctx context.Context, c benchCase, keep func(way, time.Duration), ways ...way) error {
+	for _, w := range ways {
 		if err := b.oneWay(ctx, w, c, keep); err != nil {
 			return err
 		}

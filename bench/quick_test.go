@@ -31,7 +31,7 @@ func TestQuick(t *testing.T) {
 	require.Contains(t, r.Machine.Image, "notebox/jupyter:")
 	require.Len(t, r.Cases, 4)
 	for _, c := range r.Cases {
-		for w, runs := range map[way]int{waySeed: quickOtherRuns, wayWarm: quickWarmRuns, wayEmpty: quickOtherRuns} {
+		for w, runs := range map[way]int{waySeed: quickOtherRuns, wayWarm: quickWarmRuns, wayEmpty: quickOtherRuns, wayStep: quickWarmRuns} {
 			l := c.Latency[w]
 			require.Len(t, l.Samples, runs, "%s %s", c.Name, w)
 			require.Positive(t, l.P50)
@@ -40,6 +40,7 @@ func TestQuick(t *testing.T) {
 		}
 		require.Positive(t, c.FasterP50[wayWarm])
 		require.Positive(t, c.FasterP50[wayEmpty])
+		require.Positive(t, c.StepOfWarm)
 	}
 	loads := append(r.Cases[0].Sustained[waySeed], r.Cases[0].Sustained[wayWarm]...)
 	require.Len(t, loads, 3)

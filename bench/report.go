@@ -40,7 +40,7 @@ type Idle struct {
 }
 
 // CaseReport is what one piece of code gave. The keys of the maps are the ways:
-// a docker run, b notebox warm, c notebox with an empty pool.
+// a docker run, b notebox warm, c notebox with an empty pool, d a step in a session.
 type CaseReport struct {
 	Name    string          `json:"name"`
 	Title   string          `json:"title"`
@@ -52,7 +52,9 @@ type CaseReport struct {
 	FasterP50      map[way]float64 `json:"faster_p50"`
 	FasterP99      map[way]float64 `json:"faster_p99"`
 	FasterP99OfP50 map[way]float64 `json:"faster_p99_of_p50"`
-	Sustained      map[way][]Load  `json:"sustained"`
+	// StepOfWarm is d's p50 divided by b's.
+	StepOfWarm float64        `json:"step_of_warm_p50"`
+	Sustained  map[way][]Load `json:"sustained"`
 	// CPUShare is b's CPU time a run divided by a's, at a's cheapest number of
 	// callers; one for each of b's loads.
 	CPUShare []float64 `json:"cpu_share"`
@@ -91,7 +93,8 @@ func newReport(o options, s *seed) *Report {
 			"a: docker " + strings.Join(s.arguments("NAME", "FOLDER"), " "),
 			fmt.Sprintf("b: POST %s to notebox serve --pool-size %d, a sandbox waiting, pool full and idle", executePath, o.poolSize),
 			fmt.Sprintf("c: POST %s to notebox serve --pool-size 0", executePath),
-			"a is timed until docker ends: the 50 MB file is in the mounted folder. b and c are timed until the client has the whole reply, and the file by its link.",
+			"d: as b, in a session that is open and has run this code before",
+			"a is timed until docker ends: the 50 MB file is in the mounted folder. b, c and d are timed until the client has the whole reply, and the file by its link.",
 			"Percentiles are exact, by nearest rank, from all samples; of fewer than 100 the 99th is the largest.",
 			"CPU time is the whole machine's (/proc/stat: user, nice, system, irq, softirq), Docker and the client included, from an idle machine until it is idle again, what it spends idle included.",
 			"Sustained: vegeta, a fixed number of callers, each without a pause.",
@@ -142,7 +145,8 @@ func (r *Report) compare() {
 
 func (c *CaseReport) compare() {
 	a := c.Latency[waySeed]
-	for _, w := range []way{wayWarm, wayEmpty} {
+	c.StepOfWarm = ratio(c.Latency[wayStep].P50, c.Latency[wayWarm].P50)
+	for _, w := range []way{wayWarm, wayEmpty, wayStep} {
 		l := c.Latency[w]
 		c.FasterP50[w] = ratio(a.P50, l.P50)
 		c.FasterP99[w] = ratio(a.P99, l.P99)

@@ -27,6 +27,7 @@ func sampleReport(t *testing.T) *Report {
 	c.Latency[waySeed] = newLatency(ms(2000, 1900, 2100, 5000))
 	c.Latency[wayWarm] = newLatency(ms(20, 19, 50, 21))
 	c.Latency[wayEmpty] = newLatency(ms(1000))
+	c.Latency[wayStep] = newLatency(ms(9, 10, 30))
 	c.Sustained[waySeed] = []Load{{Callers: 1, Runs: 10, CPUPerRun: 1.5}, {Callers: 2, Runs: 20, CPUPerRun: 1.25}}
 	c.Sustained[wayWarm] = []Load{{Callers: 1, Runs: 30, CPUPerRun: 1}, {Callers: 4, Runs: 40, CPUPerRun: 1.5}}
 	r.Memory = []Memory{{Sandboxes: 4, Resident: 160_000_000, Proportional: 90_000_000}, {Sandboxes: 1, Problem: "permission denied"}}
@@ -41,6 +42,7 @@ func TestRatios(t *testing.T) {
 	require.Equal(t, 100.0, c.FasterP99[wayWarm])
 	require.Equal(t, 40.0, c.FasterP99OfP50[wayWarm])
 	require.Equal(t, 2.0, c.FasterP50[wayEmpty])
+	require.Equal(t, 0.5, c.StepOfWarm)
 	require.Equal(t, []float64{0.8, 1.2}, c.CPUShare, "of the cheapest docker run")
 }
 
@@ -50,7 +52,7 @@ func TestTargets(t *testing.T) {
 	for _, target := range r.Targets {
 		met = append(met, target.Met)
 	}
-	require.Equal(t, []bool{true, true, true, true, false}, met, "%+v", r.Targets)
+	require.Equal(t, []bool{true, true, true, true, true, false}, met, "%+v", r.Targets)
 }
 
 func TestTargetIsMissedWithoutRuns(t *testing.T) {

@@ -37,13 +37,13 @@ func (r *Report) tableHead(t *strings.Builder) {
 
 func (r *Report) latencyTable(t *strings.Builder) {
 	fmt.Fprintf(t, "Idle, the machine spends %.2f cores before, %.2f with full pools, %.2f at the end.\n\n", r.Idle.Bare, r.Idle.WithServices, r.Idle.AtTheEnd)
-	t.WriteString("| one run | docker run, p50 | notebox, p50 | p95 | p99 | times faster, p50 | p99 | empty pool, p50 | p99 | times faster, p50 |\n")
-	t.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	t.WriteString("| one run | docker run, p50 | notebox, p50 | p95 | p99 | times faster, p50 | p99 | empty pool, p50 | p99 | times faster, p50 | session's step, p50 | p99 | of warm, p50 |\n")
+	t.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, c := range r.Cases {
-		a, b, e := c.Latency[waySeed], c.Latency[wayWarm], c.Latency[wayEmpty]
-		fmt.Fprintf(t, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", c.Title,
+		a, b, e, s := c.Latency[waySeed], c.Latency[wayWarm], c.Latency[wayEmpty], c.Latency[wayStep]
+		fmt.Fprintf(t, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", c.Title,
 			duration(a.P50), duration(b.P50), duration(b.P95), duration(b.P99), times(c.FasterP50[wayWarm]), times(c.FasterP99[wayWarm]),
-			duration(e.P50), duration(e.P99), times(c.FasterP50[wayEmpty]))
+			duration(e.P50), duration(e.P99), times(c.FasterP50[wayEmpty]), duration(s.P50), duration(s.P99), part(c.StepOfWarm))
 	}
 	t.WriteString("\n")
 }
@@ -103,6 +103,14 @@ func duration(ms float64) string {
 	default:
 		return fmt.Sprintf("%.2f s", ms/1000)
 	}
+}
+
+// part shows a share of something; nothing where it was not measured.
+func part(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", x)
 }
 
 func times(x float64) string {

@@ -27,8 +27,10 @@ func (r *Report) judge() []Target {
 		p50, p99  float64 // how many times faster when warm
 		emptyP50  float64 // and with an empty pool
 		cpuAtMost float64 // share of docker run's
+		// stepOfWarm is what a step in a session may take of a warm run's time, at p50.
+		stepOfWarm float64
 	}{
-		{name: "print", p50: 80, p99: 20, emptyP50: 1, cpuAtMost: 1},
+		{name: "print", p50: 80, p99: 20, emptyP50: 1, cpuAtMost: 1, stepOfWarm: 0.8},
 		{name: "plot", p50: 15, cpuAtMost: 0.75},
 	} {
 		c := r.caseNamed(t.name)
@@ -41,6 +43,10 @@ func (r *Report) judge() []Target {
 		}
 		if t.emptyP50 > 0 {
 			atLeast(c.Title+": empty pool, times faster at p50", t.emptyP50, c.FasterP50[wayEmpty])
+		}
+		if t.stepOfWarm > 0 && c.StepOfWarm > 0 {
+			what := c.Title + ": a session's step, p50 of a warm single-use run's, at most"
+			out = append(out, Target{what, t.stepOfWarm, c.StepOfWarm, c.StepOfWarm <= t.stepOfWarm})
 		}
 		for i, share := range c.CPUShare {
 			l := c.Sustained[wayWarm][i]

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
+	"time"
 
 	"notebox/runner"
 	"notebox/runner/runnertest"
@@ -58,4 +60,45 @@ func Example() {
 	// Output:
 	// hello
 	// ok
+}
+
+// A session keeps its variables and files from run to run, and needs no server either.
+func ExampleLiveSessions() {
+	host := runnertest.NewFake()
+	pool := runner.NewPool(host.Engine("example"), runner.PoolOptions{Log: slog.Default()})
+	defer pool.Close(context.Background())
+	places := runner.NewAdmission(runner.NewSingleUse(pool), runner.AdmissionLimits{MaxRunning: 2})
+	sessions := runner.NewLiveSessions(pool, places, runner.SessionOptions{MaxSessions: 10})
+	defer sessions.Close(context.Background())
+
+	ctx := context.Background()
+	session, err := sessions.Open(ctx, runner.SessionSpec{
+		ID: "unguessable", Owner: "me", Environment: runner.Environment{Name: "jupyter", Image: "notebox/jupyter:dev"},
+		Limits: runner.DefaultLimits(), TTL: time.Hour, Idle: 10 * time.Minute,
+	})
+	if err != nil {
+		fmt.Println("no session:", err)
+		return
+	}
+	if _, err := session.Write(ctx, "in.txt", strings.NewReader("a file")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, step := range []string{`number = 41`, `print(number + 1)`, `print(open("in.txt").read())`} {
+		_, err := session.Run(ctx, runner.Spec{
+			ID: "step", Notebook: runnertest.Notebook(step), Limits: runner.DefaultLimits(),
+		}, terminal{})
+		if err != nil {
+			fmt.Println("the service failed:", err)
+			return
+		}
+	}
+	files, _, err := session.List(ctx, "", true)
+	for _, f := range files {
+		fmt.Println(f.Path, f.Size, err)
+	}
+	// Output:
+	// 42
+	// a file
+	// in.txt 6 <nil>
 }

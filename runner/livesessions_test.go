@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -392,5 +393,94 @@ func TestSlowSink(t *testing.T) {
 		require.Equal(t, runner.StatusOK, (<-ended).Status, "the sandbox was in time")
 		_, err = s.do(t.Context(), session, runnertest.CellHello)
 		require.NoError(t, err)
+	})
+}
+
+// sessionNetwork says what it serves, and when that is over.
+type sessionNetwork struct {
+	fakeNetwork
+	serves chan string
+	over   chan struct{}
+}
+
+func (n *sessionNetwork) Serve(ctx context.Context, id string, l net.Listener) {
+	defer close(n.over)
+	n.serves <- id
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			break
+		}
+		go echo(c)
+	}
+	<-ctx.Done()
+}
+
+// TestSessionNetwork: it is there from the session's begin to its end, whatever runs.
+func TestSessionNetwork(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		said, answered := make(chan frame.Session, 1), make(chan string, 10)
+		program := inSession(kept, func(to io.Writer, kind frame.Kind, payload []byte) {
+			switch {
+			case kind == frame.KindInterrupt: // a connection of what lives in the background
+				channelFrame(to, 'o', 1, "")
+				channelFrame(to, 'd', 1, "hello")
+			case kind == frame.KindChannel:
+				answered <- string(payload[:1]) + string(payload[5:])
+			}
+		})
+		host := newHost(t, func(stream runnertest.Stream) int {
+			inner := stream
+			inner.ReadWriter = &sessionSpy{stream.ReadWriter, said}
+			return program(inner)
+		})
+		s := newSessions(t, host)
+		network := &sessionNetwork{serves: make(chan string, 1), over: make(chan struct{})}
+		session := s.open(func(spec *runner.SessionSpec) { spec.Network = network })
+		require.Equal(t, session.Info().ID, <-network.serves)
+		require.True(t, session.Info().Network)
+		require.Equal(t, "the CA", (<-said).Network.CA)
+		require.NoError(t, session.Interrupt(t.Context()))
+		require.Equal(t, "dhello", <-answered)
+		require.NoError(t, session.Close(t.Context()))
+		<-network.over
+	})
+}
+
+// sessionSpy notes the session frame of a stream.
+type sessionSpy struct {
+	io.ReadWriter
+	said chan<- frame.Session
+}
+
+func (s *sessionSpy) Read(p []byte) (int, error) {
+	n, err := s.ReadWriter.Read(p)
+	if hello, bad := frame.Decode[frame.Session](frame.KindSession, p[:n]); bad == nil && hello.Token != nil {
+		s.said <- hello
+	}
+	return n, err
+}
+
+// TestSessionThatCloses: what waits does not run any more.
+func TestSessionThatCloses(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		host, ran := newHost(t, nil), false
+		host.On("late", func(*runnertest.Kernel) { ran = true })
+		s := newSessions(t, host)
+		session := s.open()
+		running := s.goDo(t.Context(), session, runnertest.CellSleep)
+		synctest.Wait()
+		waiting := s.goDo(t.Context(), session, "late")
+		synctest.Wait()
+		begun := time.Now()
+		require.NoError(t, session.Close(t.Context()))
+		require.Less(t, time.Since(begun), time.Second)
+		for _, ended := range []<-chan pooled{running, waiting} {
+			r := <-ended
+			require.NoError(t, r.err)
+			require.Equal(t, runner.StatusCancelled, r.out.Status)
+		}
+		require.False(t, ran)
+		s.requireGone(session, runner.GoneClosed)
 	})
 }

@@ -44,10 +44,11 @@ func (s *LiveSession) Run(ctx context.Context, spec Spec, events Sink) (*Outcome
 
 // notRun is what becomes of a run that has not begun.
 func (s *LiveSession) notRun(ctx context.Context, err error, asked time.Time) (*Outcome, error) {
-	switch err = s.orGone(err); {
+	err = s.orGone(err)
+	switch end := (*GoneError)(nil); {
 	case isLost(err):
 		return nil, err
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || errors.As(err, &end):
 		return &Outcome{Status: StatusCancelled, Usage: Usage{Queue: time.Since(asked)}}, nil
 	}
 	return nil, err
@@ -101,6 +102,7 @@ func (t *sessionTurn) run(ctx context.Context, spec Spec, events Sink) (*Outcome
 	if err := t.s.enter(ctx); err != nil {
 		return t.s.notRun(ctx, err, t.began)
 	}
+	spec.Observe.tell(PhaseAcquire, t.began)
 	spec.Inputs, spec.Network, spec.Env = nil, nil, nil
 	began := time.Now()
 	taking, giveUp := context.WithCancel(ctx) // of the Sink

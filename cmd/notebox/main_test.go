@@ -147,16 +147,22 @@ func containers() (string, error) {
 
 // reply is api.md's reply, with every field by its name.
 type reply struct {
-	ID        string   `json:"id"`
-	Status    string   `json:"status"`
-	Text      string   `json:"text"`
-	Outputs   []output `json:"outputs"`
-	Images    []image  `json:"images"`
-	Files     []file   `json:"files"`
-	Skipped   []skipped
-	Error     *exception `json:"error"`
-	Hint      string     `json:"hint"`
-	Notebook  struct{ URL string }
+	ID       string   `json:"id"`
+	Status   string   `json:"status"`
+	Text     string   `json:"text"`
+	Outputs  []output `json:"outputs"`
+	Images   []image  `json:"images"`
+	Files    []file   `json:"files"`
+	Skipped  []skipped
+	Error    *exception `json:"error"`
+	Hint     string     `json:"hint"`
+	Notebook struct{ URL string }
+	Session  *struct {
+		ID              string    `json:"id"`
+		ExpiresAt       time.Time `json:"expires_at"`
+		KernelRestarted bool      `json:"kernel_restarted"`
+	} `json:"session"`
+	ExitCode  *int `json:"exit_code"`
 	Truncated bool `json:"truncated"`
 	Usage     struct {
 		QueueMS         int64 `json:"queue_ms"`

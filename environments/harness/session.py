@@ -89,6 +89,7 @@ class Session:
         self._inbox = Inbox()
         self._marks, self._left = Marks(), Leftovers()
         self._lost = False  # the kernel of the job before, and nobody was told
+        self._gone = False  # the kernel, and there is no other yet
         self._fresh = False  # nothing of the user's runs since the last restart
         clerks = Clerks(self._marks)
         self._hidden = clerks.hidden
@@ -181,10 +182,10 @@ class Session:
         for report in dropped:
             writer.write_json(frames.SKIPPED, report)
         self._lost = outcome["kernel_restarted"] and writer.over
-        if lost:
-            self._renew()
+        self._gone = lost
         collected = False
-        if not writer.over:
+        if not writer.over:  # else another service waits, and for neither of these
+            self._renew_gone()
             collected = collect(
                 writer, self._marks, self._hidden, job.max_files, job.max_file_bytes
             )
@@ -230,13 +231,17 @@ class Session:
         oom = after.oom_kills > before.oom_kills
         errors = [str(code)] if code else []
         status = serve.status(step.reason, False, oom and code != 0, errors)
-        return step, {
-            "status": status,
-            "wall_ns": int(wall * 1e9),
-            "cpu_ns": after.cpu_ns - before.cpu_ns,
-            "peak_memory": after.peak_memory,
-            "exit_code": None if step.reason else code,
-        }, []
+        return (
+            step,
+            {
+                "status": status,
+                "wall_ns": int(wall * 1e9),
+                "cpu_ns": after.cpu_ns - before.cpu_ns,
+                "peak_memory": after.peak_memory,
+                "exit_code": None if step.reason else code,
+            },
+            [],
+        )
 
     @contextlib.contextmanager
     def _watched(self, step: Step, writer: Attachment) -> Any:
@@ -254,7 +259,11 @@ class Session:
     def _look_after_kernel(self) -> None:
         """Start another kernel where the last one has ended by itself."""
         if self._kernel.has_ended():
-            self._lost = True
+            self._lost = self._gone = True
+        self._renew_gone()
+
+    def _renew_gone(self) -> None:
+        if self._gone:
             self._renew()
 
     def _renew(self) -> None:
@@ -267,6 +276,7 @@ class Session:
                 raise
             kernel = Kernel(serve.NAME, self._env, in_session=True)
         self._take(kernel)
+        self._gone = False
 
     def _restart(self, work: Work) -> None:
         if not self._fresh:
@@ -274,11 +284,12 @@ class Session:
                 raise RuntimeError("a process of the user could not be killed")
             self._renew()
             self._display.renew()
-        self._lost = False
         work.writer.write(frames.RESTARTED)
+        self._lost = work.writer.over
 
     def _adopted(self, _: Work) -> None:
-        self._look_after_kernel()
+        if self._gone or self._kernel.has_ended():
+            self._lost = self._gone = True
         report = {
             "version": frames.VERSION,
             "kernel_restarted": self._lost,
@@ -287,3 +298,4 @@ class Session:
         if self._attachments.resume(report):
             self._lost = False
             self._channels.reset()
+        self._renew_gone()

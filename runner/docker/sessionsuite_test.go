@@ -17,7 +17,7 @@ import (
 // has room for them.
 func TestSessions(t *testing.T) {
 	limits := smallLimits()
-	limits.Timeout = 2 * time.Second
+	limits.Timeout = 5 * time.Second
 	env := environment(t)
 	runnertest.TestSessions(t, runnertest.SessionHarness{
 		Sessions: func(t *testing.T) runner.Sessions {
@@ -36,6 +36,6 @@ func TestSessions(t *testing.T) {
 		},
 		Environment: env,
 		Limits:      limits,
-		Brief:       20 * time.Second,
+		Brief:       30 * time.Second,
 	})
 }

@@ -12,7 +12,7 @@ const (
 print(count)`
 	CellRead     = `print(open("in.txt").read())`
 	CellDieLater = `import os, subprocess
-subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -9 {os.getpid()}"])`
+subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -9 {os.getpid()}; touch died"])`
 
 	CommandBoth = `echo out; echo err >&2; exit 3`
 	CommandEnv  = `echo "$NOTEBOX_TEST"`
@@ -42,7 +42,10 @@ var sessionCells = map[string]Cell{
 		}
 		k.Print(content + "\n")
 	},
-	CellDieLater: func(k *Kernel) { k.DieLater() },
+	CellDieLater: func(k *Kernel) {
+		k.DieLater()
+		k.Files["died"] = ""
+	},
 	CommandBoth: func(k *Kernel) {
 		k.Print("out\n")
 		k.PrintErr("err\n")

@@ -2,6 +2,7 @@ package runnertest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -144,7 +145,10 @@ func testSessionKernelDeath(t *testing.T, h SessionHarness) {
 	require.Equal(t, 1, s.Info().KernelRestarts)
 
 	s.run(t, CellSet, CellDieLater).is(t, runner.StatusOK, false)
-	time.Sleep(min(time.Second, h.Brief)) // it dies
+	require.Eventually(t, func() bool {
+		return slices.Contains(s.list(t, "", false), "file died 0")
+	}, patience, 50*time.Millisecond)
+	time.Sleep(min(time.Second, h.Brief)) // it is being taken apart
 	r := s.run(t, CellGet)
 	r.is(t, runner.StatusError, true)
 	r.raised(t, "NameError")

@@ -152,6 +152,7 @@ func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) 
 	events := s.newSink(ctx, p, to)
 	defer events.end()
 	asked := time.Now()
+	p.going.Store(events)
 	out, err := s.runnerOf(p).Run(ctx, p.spec, events)
 	p.place.Charge(cpuTime(out, err, time.Since(asked), p.spec.Limits))
 	if err != nil {

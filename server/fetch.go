@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -176,6 +177,9 @@ func (f *fetcher) fetch(ctx context.Context, in *input, left *atomic.Int64, work
 		return errFetchEncoding
 	case resp.ContentLength > left.Load():
 		return errFetchSize
+	}
+	if _, params, err := mime.ParseMediaType(resp.Header.Get("Content-Disposition")); err == nil {
+		in.title = params["filename"]
 	}
 	in.path, in.size, err = work.save(&budgetReader{resp.Body, left})
 	return err

@@ -31,11 +31,16 @@ const maxRanges = 16
 
 // serveFile answers GET /v1/files/…: the signature in the URL is the permission.
 func (s *Server) serveFile(c echo.Context) error {
-	r, h := c.Request(), c.Response().Header()
-	key, ok := fileKey(r.URL)
+	key, ok := fileKey(c.Request().URL)
 	if !ok {
 		return notFound()
 	}
+	return s.serveStored(c, key)
+}
+
+// serveStored answers with the object key, if the request's signature is one for it.
+func (s *Server) serveStored(c echo.Context, key string) error {
+	r, h := c.Request(), c.Response().Header()
 	switch err := s.store.Verify(key, r.URL.Query()); {
 	case errors.Is(err, storage.ErrExpired):
 		return forbidden("this link has expired")
@@ -194,17 +199,23 @@ func contentType(mediaType string) string {
 // unescaped once and by itself: one that then holds a separator, or would lead
 // elsewhere, is no component of a key.
 func fileKey(u *url.URL) (string, bool) {
-	escaped, ok := strings.CutPrefix(u.EscapedPath(), filesPrefix)
+	parts, ok := pathAfter(u, filesPrefix)
+	return strings.Join(parts, "/"), ok
+}
+
+// pathAfter returns the components of a path below a prefix, unescaped.
+func pathAfter(u *url.URL, prefix string) ([]string, bool) {
+	escaped, ok := strings.CutPrefix(u.EscapedPath(), prefix)
 	if !ok {
-		return "", false
+		return nil, false
 	}
 	parts := strings.Split(escaped, "/")
 	for i, part := range parts {
 		plain, err := url.PathUnescape(part)
 		if err != nil || plain == "" || plain == "." || plain == ".." || strings.ContainsAny(plain, "/\\\x00") {
-			return "", false
+			return nil, false
 		}
 		parts[i] = plain
 	}
-	return strings.Join(parts, "/"), true
+	return parts, true
 }

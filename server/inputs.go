@@ -33,6 +33,7 @@ type input struct {
 	data  []byte
 	size  int64
 
+	title  string                        // what the server that it was fetched from calls it; hostile, may be empty
 	stored func() (io.ReadCloser, error) // opens a kept input, once it was found
 }
 

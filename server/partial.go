@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"sync"
 
 	"notebox/runner"
 )
@@ -19,7 +20,9 @@ const (
 
 // partial keeps a run's outputs as they happen. It is what is left where the
 // sandbox died before it could send the executed notebook.
+// Its methods may be called at once, as who waits for a run no longer looks at it.
 type partial struct {
+	mu       sync.Mutex
 	notebook []byte // as it was sent in
 	cells    map[int]*partialCell
 	displays map[string]map[int][]int // indexes of outputs, by display id and cell
@@ -43,6 +46,8 @@ func newPartial(spec runner.Spec) *partial {
 
 // add takes one event, whose output is hostile.
 func (p *partial) add(e runner.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if e.Kind == runner.EventClear {
 		p.clear(e.Cell)
 		return
@@ -116,6 +121,8 @@ func withoutTransient(output json.RawMessage) (json.RawMessage, string) {
 
 // executed is the notebook with the outputs so far, or nil where there are none.
 func (p *partial) executed() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var book map[string]json.RawMessage
 	var cells []map[string]json.RawMessage
 	if len(p.cells) == 0 || json.Unmarshal(p.notebook, &book) != nil || json.Unmarshal(book["cells"], &cells) != nil {

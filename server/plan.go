@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -40,6 +41,8 @@ type plan struct {
 	base        string      // what links start with
 	place       *access.Run // of the caller's runs; nil without keys
 	session     *inSession  // nil: in a sandbox of its own
+
+	going atomic.Pointer[sink] // of the run, while it goes on and after
 }
 
 // makePlan checks everything in a request that can be checked before a file is

@@ -12,6 +12,7 @@ import (
 
 	"notebox/access"
 	"notebox/runner"
+	"notebox/server/dify"
 )
 
 // problem is an error that a stranger may read. It is sent as
@@ -82,11 +83,16 @@ func problemOf(err error) *problem {
 	var slow *slowBodyError
 	var unsent *unsentError
 	var refused *access.Refusal
+	var invalid *dify.InvalidError
 	var gone *runner.GoneError
 	var ofFile *runner.FileError
 	switch {
+	case errors.Is(err, dify.ErrTime):
+		return &problem{status: http.StatusServiceUnavailable, text: dify.ErrTime.Error(), retryAfter: time.Second, cause: err}
 	case errors.As(err, &p):
 		return p
+	case errors.As(err, &invalid):
+		return &problem{status: http.StatusUnprocessableEntity, text: invalid.Error()}
 	case errors.As(err, &refused):
 		return ofAccess(refused)
 	case errors.As(err, &gone):
@@ -156,8 +162,13 @@ func (s *Server) answerError(err error, c echo.Context) {
 		h.Set(echo.HeaderRetryAfter, strconv.Itoa(seconds))
 	}
 	h.Set("Cache-Control", "no-store")
-	body := problemBody{"about:blank", http.StatusText(p.status), p.status, p.detail(), p.field}
-	if err := writeJSON(c, p.status, "application/problem+json", body); err != nil {
+	status, mediaType := p.status, "application/problem+json"
+	var body any = problemBody{"about:blank", http.StatusText(p.status), p.status, p.detail(), p.field}
+	if dify.Owns(c.Request().URL.Path) {
+		mediaType = echo.MIMEApplicationJSON
+		status, body = difyFailure(p, err)
+	}
+	if err := writeJSON(c, status, mediaType, body); err != nil {
 		s.log.DebugContext(c.Request().Context(), "answer not written", "error", err)
 	}
 }

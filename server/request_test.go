@@ -140,7 +140,7 @@ func TestBadRequestsOfOtherForms(t *testing.T) {
 		{"wrong method", "GET", "/v1/execute", "", "", 405, "does not take this method"},
 		{"wrong method of a file", "PUT", "/v1/files/x", "", "", 405, "method"},
 		{"unknown address", "GET", "/v1/nothing", "", "", 404, "nothing at this address"},
-		{"root", "GET", "/", "", "", 404, "nothing at this address"},
+		{"another address", "GET", "/v1", "", "", 404, "nothing at this address"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s.t = t

@@ -22,7 +22,7 @@ type route struct {
 
 // routes is the one list of all calls; openapi.json describes each of them.
 func (s *Server) routes() []route {
-	return []route{
+	return append([]route{
 		{http.MethodPost, "/v1/execute", s.execute, false},
 		{http.MethodGet, executionsPrefix + ":id", s.getExecution, false},
 		{http.MethodDelete, executionsPrefix + ":id", s.cancelExecution, false},
@@ -48,7 +48,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/docs", s.serveDocs, true},
 		{http.MethodGet, "/docs/:asset", s.servePageAsset, true},
 		{http.MethodGet, "/redoc", s.serveRedoc, true},
-	}
+	}, s.difyRoutes()...)
 }
 
 func (s *Server) newEcho(allowOrigins []string) *echo.Echo {

@@ -66,6 +66,10 @@ type Config struct {
 	// Network is what runs reach that ask for one, and may have it; nil: none may.
 	Network runner.Network
 
+	// DifyRunTime is when a run of a Dify agent is interrupted, from its request's
+	// arrival; 0 is dify.RunTime.
+	DifyRunTime time.Duration
+
 	// ServiceID is what this service is called among those that share Store: one that
 	// starts again under its id knows at once that what it ran before is cut off. No
 	// two processes may have one at the same time. "": a new one for each start.
@@ -102,6 +106,8 @@ type Store interface {
 	Get(ctx context.Context, key string) (*storage.Reader, error)
 	// Link returns base + "/v1/files/" + the escaped key and its signature.
 	Link(ctx context.Context, key, base string) (link string, expires time.Time, err error)
+	// Sign returns the query by which Verify knows a link of another path to key.
+	Sign(key string) (query url.Values, expires time.Time, err error)
 	// Verify returns nil if q holds a link's signature for key that has not expired.
 	Verify(key string, q url.Values) error
 	// Replay returns content so that Put can begin anew with it, see storage.Store.
@@ -146,6 +152,7 @@ type Server struct {
 	runs       context.Context // ends when CancelRuns is called
 	cancelRuns context.CancelFunc
 	running    running
+	dify       difyState
 	book       *book
 	background sync.WaitGroup
 
@@ -211,6 +218,7 @@ func New(cfg Config) (*Server, error) {
 	if s.observer == nil {
 		s.observer = unobserved{}
 	}
+	s.dify.runTime = cfg.DifyRunTime
 	if s.tracer == nil {
 		s.tracer = noop.NewTracerProvider().Tracer("")
 	}

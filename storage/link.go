@@ -50,14 +50,28 @@ func (s *Store) Link(ctx context.Context, key, base string) (link string, expire
 	return link, expires, nil
 }
 
-func (s *Store) ownLink(key, base string) (link string, expires time.Time) {
+// Sign makes the query that Verify takes for key until expires (UTC, whole seconds), for an
+// address of the service's own at which it serves the object itself, whatever the store.
+func (s *Store) Sign(key string) (query url.Values, expires time.Time, err error) {
+	if !validKey(key) || isRecord(key) {
+		return nil, time.Time{}, fmt.Errorf("storage: sign %q: not a key", key)
+	}
+	query, expires = s.ownQuery(key)
+	return query, expires, nil
+}
+
+func (s *Store) ownQuery(key string) (query url.Values, expires time.Time) {
 	expires = time.Unix(s.now().Add(s.ttl).Unix(), 0).UTC()
 	seconds := strconv.FormatInt(expires.Unix(), 10)
-	path := url.URL{Path: LinkPath + key}
-	query := url.Values{
+	return url.Values{
 		queryExpires:   {seconds},
 		querySignature: {sign(s.keys.signing(), key, seconds)},
-	}
+	}, expires
+}
+
+func (s *Store) ownLink(key, base string) (link string, expires time.Time) {
+	path := url.URL{Path: LinkPath + key}
+	query, expires := s.ownQuery(key)
 	return strings.TrimRight(base, "/") + path.EscapedPath() + "?" + query.Encode(), expires
 }
 

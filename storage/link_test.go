@@ -35,6 +35,26 @@ func TestLinkEscapesTheKey(t *testing.T) {
 	}
 }
 
+// TestSign: a query for another address of the service's own is one that Verify takes.
+func TestSign(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s, err := Open(t.Context(), Options{URL: "mem://", Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	key := RunKey(started, "run_1", KindFile, "ses_1/a.csv")
+	query, expires, err := s.Sign(key)
+	require.NoError(t, err)
+	require.Equal(t, now.Add(DefaultTTL).UTC(), expires)
+	require.NoError(t, s.Verify(key, query))
+	require.ErrorIs(t, s.Verify(RunKey(started, "run_1", KindFile, "ses_2/a.csv"), query), ErrSignature)
+	now = expires
+	require.ErrorIs(t, s.Verify(key, query), ErrExpired)
+	for _, none := range []string{"", "a/../b", RecordKey("executions", "-", "x")} {
+		_, _, err := s.Sign(none)
+		require.Error(t, err, none)
+	}
+}
+
 func FuzzVerify(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
 	clock := func() time.Time { return now }

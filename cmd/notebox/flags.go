@@ -47,6 +47,7 @@ type settings struct {
 	admission         runner.AdmissionLimits
 	drain             time.Duration
 	now               func() time.Time // of the keys' limits; nil: time.Now
+	difyRunTime       time.Duration    // of a Dify agent's runs; 0: dify.RunTime
 	observe           observeSettings
 	network           networkSettings
 	sessions          sessionSettings

@@ -257,6 +257,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		MaxUpload:    p.settings.maxUpload,
 		FetchAllow:   p.settings.fetchAllow,
 		Network:      network,
+		DifyRunTime:  p.settings.difyRunTime,
 		ServiceID:    p.settings.serviceID,
 		ResultTTL:    p.settings.resultTTL,
 		Retention:    p.settings.retention,

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/server/dify"
+)
+
+// difyState is what the calls of package dify share.
+type difyState struct {
+	runTime       time.Duration // 0 is dify.RunTime
+	conversations locks         // by owner and conversation
+}
+
+// difyRoutes are the calls of package dify.
+func (s *Server) difyRoutes() []route {
+	routes := []route{
+		{http.MethodGet, "/", s.difyHello, true},
+		{http.MethodGet, dify.FilesPrefix + ":sandbox_id/:filename", s.serveDifyFile, true}, // signed
+		{http.MethodGet, "/dify/openapi.json", s.serveDifyOpenAPI, true},
+	}
+	for _, call := range dify.Calls() {
+		routes = append(routes, route{http.MethodPost, call.Path(), s.difyCall(call), false})
+	}
+	return routes
+}
+
+// difyHello answers GET /: that the service is there, or, to a browser, where to read on.
+func (s *Server) difyHello(c echo.Context) error {
+	if strings.Contains(c.Request().Header.Get(echo.HeaderAccept), "text/html") {
+		c.Response().Header().Set(echo.HeaderLocation, "docs") // relative: a proxy may have put a path before it
+		return c.NoContent(http.StatusFound)
+	}
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ok", "message": "notebox is running"})
+}
+
+// serveDifyOpenAPI answers GET /dify/openapi.json.
+func (s *Server) serveDifyOpenAPI(c echo.Context) error {
+	document, err := dify.Document(s.base(c.Request()))
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, document)
+}
+
+// difyCall answers a call.
+func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		arrived := time.Now()
+		if s.sessions == nil {
+			return errNoSessions()
+		}
+		fields, err := s.difyFields(c.Request(), call)
+		if err != nil {
+			return err
+		}
+		answer, err := call.Do(c.Request().Context(), &dify.Request{
+			Fields: fields, Arrived: arrived, RunTime: s.dify.runTime,
+			Sandboxes: &difySandboxes{s, c, callerOf(c)},
+		})
+		if err != nil {
+			return err
+		}
+		return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+	}
+}
+
+// difyFields reads a call's body, in the way of readJSON.
+func (s *Server) difyFields(r *http.Request, call dify.Call) (fields dify.Fields, err error) {
+	mediaType, _, err := contentOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if r.ContentLength > s.maxBody {
+		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
+	}
+	work := s.intakeSpace()
+	defer work.done()
+	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	if err != nil {
+		return nil, ofBody(err, notWhole)
+	}
+	isJSON := mediaType == echo.MIMEApplicationJSON || strings.HasSuffix(mediaType, "+json") || r.Header.Get(echo.HeaderContentType) == ""
+	err = s.withText(r, body, func(raw []byte) error {
+		fields, err = call.Decode(raw, isJSON)
+		return err
+	})
+	return fields, err
+}
+
+// intakeSpace is a workspace that takes a place of Config.MaxIntake when it needs the disk.
+func (s *Server) intakeSpace() *takenSpace {
+	t := &takenSpace{workspace: &workspace{parent: s.tempDir}, server: s}
+	t.reserve = func() error {
+		select {
+		case s.intake <- struct{}{}:
+			t.taken = true
+			return nil
+		default:
+			return intakeFull()
+		}
+	}
+	return t
+}
+
+type takenSpace struct {
+	*workspace
+	server *Server
+	taken  bool
+}
+
+// done removes the workspace and gives its place back.
+func (t *takenSpace) done() {
+	if err := t.remove(); err != nil {
+		t.server.log.Error("a request's temporary folder is left", "error", err)
+	}
+	if t.taken {
+		<-t.server.intake
+	}
+}
+
+// difyFailure is the answer of a call that failed with p, which err became.
+func difyFailure(p *problem, err error) (status int, body any) {
+	var invalid *dify.InvalidError
+	_ = errors.As(err, &invalid)
+	return dify.Failure(p.status, p.field, p.text, invalid)
+}

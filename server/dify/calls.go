@@ -1,0 +1,211 @@
+package dify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// RunTime is when a run is interrupted, counted from the request's arrival: Dify reads for
+// 60 s (its API_TOOL_DEFAULT_READ_TIMEOUT) and then tells its model nothing of the run.
+const RunTime = 55 * time.Second
+
+// answerGrace is how long after RunTime there is an answer whatever happens: a kernel that
+// heeds an interrupt needs a part of it, the store of what the run left another. What is
+// left of Dify's 60 s is for the way there and back.
+const answerGrace = 3 * time.Second
+
+// Request is a call that was decoded.
+type Request struct {
+	Fields    Fields
+	Sandboxes Sandboxes
+	Arrived   time.Time     // when the service had its head
+	RunTime   time.Duration // 0 is the constant; tests have less
+}
+
+func (r *Request) runTime() time.Duration {
+	if r.RunTime == 0 {
+		return RunTime
+	}
+	return r.RunTime
+}
+
+// Call is one of the protocol's calls that act on sandboxes, all of which are POST.
+type Call struct {
+	Name   string // of the operation; its path is this after a slash
+	params []param
+	do     func(context.Context, *Request) (any, error)
+}
+
+// Path is where the call is served.
+func (c Call) Path() string { return "/" + c.Name }
+
+// Do answers the call: with what is to be sent as JSON, or an error, see Failure. What is
+// no run ends with ErrTime when the time for an answer is over.
+func (c Call) Do(ctx context.Context, r *Request) (any, error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, r.Arrived.Add(r.runTime()+answerGrace), ErrTime)
+	defer cancel()
+	answer, err := c.do(ctx, r)
+	if err != nil && errors.Is(context.Cause(ctx), ErrTime) {
+		return nil, fmt.Errorf("%w: %w", ErrTime, err)
+	}
+	return answer, err
+}
+
+// ErrTime is the cause of a context whose call took too long.
+var ErrTime = fmt.Errorf("there was no answer within the %v that a call may take", RunTime)
+
+// Calls are all there are, in the order in which an agent needs them.
+func Calls() []Call {
+	sandbox := param{name: "sandbox_id", required: true}
+	needed := func(name string) param { return param{name: name, required: true} }
+	return []Call{
+		{"create_sandbox", []param{{name: "conversation_id"}}, create},
+		{"get_sandbox_info", []param{sandbox}, info},
+		{"run_code", []param{sandbox, needed("code"), {name: "language", fallback: "py"}}, runCode},
+		{"execute_command", []param{sandbox, needed("command")}, executeCommand},
+		{"write_file", []param{sandbox, needed("content"), needed("remote_path")}, writeFile},
+		{"upload_file", []param{sandbox, needed("file_url"), needed("remote_filename")}, uploadFile},
+		{"download_file", []param{sandbox, needed("remote_path")}, downloadFile},
+		{"stop_sandbox", []param{sandbox}, stop},
+	}
+}
+
+type createReply struct {
+	SandboxID string `json:"sandbox_id"`
+	Info      Info   `json:"info"`
+}
+
+func create(ctx context.Context, r *Request) (any, error) {
+	s, err := r.Sandboxes.Open(ctx, r.Fields["conversation_id"])
+	if err != nil {
+		return nil, err
+	}
+	known := s.Info()
+	return createReply{known.ID, known}, nil
+}
+
+func info(ctx context.Context, r *Request) (any, error) {
+	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	if err != nil {
+		return nil, err
+	}
+	return s.Info(), nil
+}
+
+// The names that a model may give the languages.
+var (
+	pythonNames = []string{"py", "python", "python3", ""}
+	bashNames   = []string{"bash", "sh", "shell"}
+)
+
+func runCode(ctx context.Context, r *Request) (any, error) {
+	language := strings.ToLower(strings.TrimSpace(r.Fields["language"]))
+	bash := slices.Contains(bashNames, language)
+	if !bash && !slices.Contains(pythonNames, language) {
+		return nil, invalid("language", "%s is not there; there are py (also python, python3) and bash (also sh, shell)", quote(r.Fields["language"]))
+	}
+	return run(ctx, r, "code", bash)
+}
+
+func executeCommand(ctx context.Context, r *Request) (any, error) {
+	return run(ctx, r, "command", true)
+}
+
+func run(ctx context.Context, r *Request, field string, bash bool) (any, error) {
+	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(r.Fields[field]) == "" {
+		return nil, invalid(field, "is empty")
+	}
+	interrupt := r.Arrived.Add(r.runTime())
+	result, err := s.Run(ctx, Program{Source: r.Fields[field], Bash: bash, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
+	if err != nil {
+		return nil, err
+	}
+	return told(result, r.runTime()), nil
+}
+
+type fileReply struct {
+	Status     string `json:"status"`
+	RemotePath string `json:"remote_path"`
+}
+
+// statusSuccess is that of a file that is in the sandbox now.
+const statusSuccess = "success"
+
+// writeFile answers with the path as it was given, as the wrapper does.
+func writeFile(ctx context.Context, r *Request) (any, error) {
+	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	if err != nil {
+		return nil, err
+	}
+	clean, err := cleanPath("remote_path", r.Fields["remote_path"])
+	if err == nil {
+		err = s.Write(ctx, clean, r.Fields["content"])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fileReply{statusSuccess, r.Fields["remote_path"]}, nil
+}
+
+func uploadFile(ctx context.Context, r *Request) (any, error) {
+	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	if err != nil {
+		return nil, err
+	}
+	clean := ""
+	if name := r.Fields["remote_filename"]; name != "" {
+		if clean, err = cleanPath("remote_filename", name); err != nil {
+			return nil, err
+		}
+	}
+	if clean, err = s.Fetch(ctx, r.Fields["file_url"], clean); err != nil {
+		return nil, err
+	}
+	return fileReply{statusSuccess, absolute(clean)}, nil
+}
+
+type linkReply struct {
+	Filename    string `json:"filename"`
+	DownloadURL string `json:"download_url"`
+}
+
+func downloadFile(ctx context.Context, r *Request) (any, error) {
+	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	if err != nil {
+		return nil, err
+	}
+	clean, err := cleanPath("remote_path", r.Fields["remote_path"])
+	if err != nil {
+		return nil, err
+	}
+	url, err := s.Link(ctx, clean)
+	if err != nil {
+		return nil, err
+	}
+	return linkReply{path.Base(clean), url}, nil
+}
+
+type stopReply struct {
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"` // of an error
+}
+
+// stop has a status of its own for what went wrong, as a workflow ends with this call.
+func stop(ctx context.Context, r *Request) (any, error) {
+	switch found, err := r.Sandboxes.Stop(ctx, r.Fields["sandbox_id"]); {
+	case err != nil:
+		return stopReply{"error", "the sandbox could not be ended now; it will end by itself"}, nil
+	case !found:
+		return stopReply{Status: "not_found"}, nil
+	}
+	return stopReply{Status: "stopped"}, nil
+}

@@ -1,0 +1,103 @@
+package dify
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// param is a field of a request; all are strings.
+type param struct {
+	name     string
+	required bool
+	fallback string // where it is not given; null is as good
+}
+
+// Fields are those of a request, by name.
+type Fields map[string]string
+
+// maxEchoed bounds what an error repeats of a request, in bytes.
+const maxEchoed = 200
+
+// quote repeats a caller's text in an error, in ASCII, cut to a sensible length.
+func quote(s string) string {
+	if len(s) > maxEchoed {
+		s = strings.ToValidUTF8(s[:maxEchoed], "") + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// lenient reads what the wrapper reads, except for text that is not UTF-8, which would
+// come out as other text.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(false))
+
+// Decode reads the body of the call. isJSON is whether its Content-Type says that it is.
+func (c Call) Decode(raw []byte, isJSON bool) (Fields, error) {
+	switch empty := len(bytes.TrimSpace(raw)) == 0; {
+	case empty && !slices.ContainsFunc(c.params, func(p param) bool { return p.required }):
+		raw, isJSON = []byte("{}"), true
+	case empty:
+		return nil, &InvalidError{[]Detail{{Loc: []any{"body"}, Msg: "Field required", Type: typeMissing}}}
+	}
+	if !isJSON {
+		return nil, &InvalidError{[]Detail{{Loc: []any{"body"}, Type: typeObject,
+			Msg: "Input should be a JSON object, sent with the Content-Type application/json"}}}
+	}
+	var fields map[string]jsontext.Value
+	if err := json.Unmarshal(raw, &fields, lenient); err != nil {
+		return nil, notJSON(err)
+	}
+	if fields == nil {
+		return nil, &InvalidError{[]Detail{{Loc: []any{"body"}, Msg: "Input should be a JSON object", Type: typeObject}}}
+	}
+	out := Fields{}
+	var wrong []Detail
+	for _, p := range c.params {
+		value, given := fields[p.name]
+		var text string
+		switch {
+		case !given && p.required:
+			wrong = append(wrong, Detail{Loc: []any{"body", p.name}, Msg: "Field required", Type: typeMissing, Input: echo(raw)})
+		case !given, !p.required && value.Kind() == jsontext.KindNull:
+			out[p.name] = p.fallback
+		case value.Kind() != jsontext.KindString:
+			wrong = append(wrong, Detail{Loc: []any{"body", p.name}, Msg: "Input should be a valid string", Type: typeString, Input: echo(value)})
+		default:
+			if err := json.Unmarshal(value, &text); err != nil {
+				return nil, notJSON(err)
+			}
+			out[p.name] = text
+		}
+	}
+	if wrong != nil {
+		return nil, &InvalidError{wrong}
+	}
+	return out, nil
+}
+
+// echo is what was sent, or nothing where that is long.
+func echo(value jsontext.Value) any {
+	if len(value) > maxEchoed {
+		return nil
+	}
+	return value
+}
+
+func notJSON(err error) error {
+	var syntactic *jsontext.SyntacticError
+	var semantic *json.SemanticError
+	switch {
+	case errors.As(err, &semantic):
+		return &InvalidError{[]Detail{{Loc: []any{"body"}, Msg: "Input should be a JSON object", Type: typeObject}}}
+	case errors.As(err, &syntactic):
+		return &InvalidError{[]Detail{{Loc: []any{"body", syntactic.ByteOffset}, Type: typeJSON,
+			Msg: fmt.Sprintf("JSON decode error: %s", syntactic.Err)}}}
+	}
+	return &InvalidError{[]Detail{{Loc: []any{"body"}, Msg: "JSON decode error", Type: typeJSON}}}
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"github.com/oklog/ulid/v2"
+
+	"notebox/runner"
+	"notebox/server/dify"
+	"notebox/storage"
+)
+
+// The fields of package dify's calls that errors of files are about.
+const (
+	difyPathField = "remote_path"
+	difyURLField  = "file_url"
+	difyNameField = "remote_filename"
+)
+
+// Write implements dify.Sandbox.
+func (b *difySandbox) Write(ctx context.Context, name, content string) error {
+	if _, why := cleanName(name); why != "" {
+		return unfit(difyPathField, "%s", why)
+	}
+	leave, err := b.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	_, err = b.session.Write(ctx, name, strings.NewReader(content))
+	return ofDifyFile(difyPathField, err)
+}
+
+// enter takes one of the places for files of sessions.
+func (b *difySandbox) enter() (leave func(), err error) {
+	return b.of.server.transfers.enter(b.of.caller.Owner(), cap(b.of.server.intake))
+}
+
+// Fetch implements dify.Sandbox. The file goes by way of this service's disk, by the rules
+// and within the bounds of files[].url.
+func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written string, err error) {
+	s := b.of.server
+	if _, err := parseFetchURL(from); err != nil {
+		return "", unfit(difyURLField, "%s", err)
+	}
+	if name != "" {
+		if _, why := cleanName(name); why != "" {
+			return "", unfit(difyNameField, "%s", why)
+		}
+	}
+	leave, err := b.enter()
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	work := s.intakeSpace()
+	defer work.done()
+	in := &input{field: "file", url: from}
+	if err := s.fetcher.fetchAll(ctx, &inputs{list: []*input{in}}, min(s.maxUpload, s.limits.DataSize), work.workspace); err != nil {
+		return "", ofDifyFetch(err)
+	}
+	if name == "" {
+		name = fetchedName(in)
+	}
+	file, err := os.Open(in.path)
+	if err != nil {
+		return "", errors.Join(errWorkspace, err)
+	}
+	defer file.Close()
+	_, err = b.session.Write(ctx, name, file)
+	return name, ofDifyFile(difyNameField, err)
+}
+
+// ofDifyFetch tells an agent, and by it the operator, what opens a private host: the files
+// of a Dify that runs beside this service are at one.
+func ofDifyFetch(err error) error {
+	var p *problem
+	if !errors.As(err, &p) || p.field == "" {
+		return err
+	}
+	told := *p
+	told.field = difyURLField
+	if p.text == errFetchAddress.Error() || p.text == errFetchHost.Error() {
+		told.text += "; if it is in a private network, the operator of this service can allow it with --fetch-allow"
+	}
+	return &told
+}
+
+// fetchedName is what a fetched file is called: by the server that had it, by its URL, or
+// "file".
+func fetchedName(in *input) string {
+	for _, name := range []string{path.Base("/" + strings.ReplaceAll(in.title, `\`, "/")), nameFromURL(in.url)} {
+		if clean, why := cleanName(name); why == "" && !strings.Contains(clean, "/") {
+			return clean
+		}
+	}
+	return "file"
+}
+
+// Link implements dify.Sandbox: the copy stands beside what a run leaves, and goes with its
+// time.
+func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
+	s := b.of.server
+	leave, err := b.enter()
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	_, content, err := b.session.Read(ctx, name)
+	if err != nil {
+		return "", ofDifyFile(difyPathField, err)
+	}
+	defer content.Close()
+	copyID, err := runID(s.now())
+	if err != nil {
+		return "", err
+	}
+	sandbox, title := b.session.Info().ID, path.Base(name)
+	key, err := difyFileKey(copyID, sandbox, title)
+	if err != nil {
+		return "", err
+	}
+	whole := &watchedReader{Reader: content}
+	again := s.store.Replay(whole, s.tempDir)
+	defer again.Close()
+	timed, steady, stop := watchStall(ctx, again, cmp.Or(s.pace.stall, storeStall))
+	defer stop()
+	_, err = s.store.Put(timed, key, steady, title)
+	switch {
+	case err == nil:
+	case whole.failed:
+		return "", ofDifyFile(difyPathField, &runner.FileError{Code: runner.FileBusy, Path: name, Message: "it was changed while it was read"})
+	case context.Cause(ctx) != nil:
+		return "", context.Cause(ctx)
+	default:
+		return "", &problem{status: http.StatusServiceUnavailable, text: "the file cannot be stored now", retryAfter: readyFor, cause: withoutKey(err, key)}
+	}
+	query, _, err := s.store.Sign(key)
+	if err != nil {
+		return "", withoutKey(err, key)
+	}
+	query.Set(difyCopyParam, copyID)
+	address := url.URL{Path: dify.FilesPrefix + sandbox + "/" + title}
+	return s.base(b.of.c.Request()) + address.EscapedPath() + "?" + query.Encode(), nil
+}
+
+// difyCopyParam is the query parameter that says which copy of a file a link is to: each
+// call of download_file makes one.
+const difyCopyParam = "copy"
+
+// difyFileKey is the key of a copy. Its date is in the copy's id.
+func difyFileKey(copyID, sandbox, title string) (string, error) {
+	made, err := ulid.ParseStrict(strings.TrimPrefix(copyID, "run_"))
+	if err != nil {
+		return "", err
+	}
+	return storage.RunKey(ulid.Time(made.Time()), copyID, storage.KindFile, sandbox+"/"+title), nil
+}
+
+// serveDifyFile answers GET /files/…: all of the address is in the key, and so signed.
+func (s *Server) serveDifyFile(c echo.Context) error {
+	parts, ok := pathAfter(c.Request().URL, dify.FilesPrefix)
+	if !ok || len(parts) != 2 {
+		return notFound()
+	}
+	key, err := difyFileKey(c.QueryParam(difyCopyParam), parts[0], parts[1])
+	if err != nil {
+		return forbidden("this link is not valid: it was changed, or it is not of this service")
+	}
+	return s.serveStored(c, key)
+}
+
+// ofDifyFile gives what is wrong with a file of a session its face for a model. field is
+// where the request names it.
+func ofDifyFile(field string, err error) error {
+	var file *runner.FileError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &file):
+		return noSandbox(err)
+	case file.Code == runner.FileNotFound:
+		return &problem{status: http.StatusNotFound, field: field, text: "there is no such file in the sandbox"}
+	}
+	return ofSessionFile(field, file)
+}

@@ -39,6 +39,7 @@
 // bash commands are cells of a notebook too. Files of a session go through without a
 // stop: session_transfer.go streams them between client and sandbox, session_files.go
 // has the rest. All that is known of a session, package runner knows.
+//
 // The calls of Dify's code interpreter tool (package dify) are runs and sessions in other
 // words: dify.go and its neighbours give that package sandboxes for each request.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -23,6 +24,13 @@ const (
 	exampleKey       = "runs/2026-11-21/" + exampleRun + "/notebook.ipynb"
 	exampleExpires   = "1795310000"
 	exampleSignature = "c2lnbmF0dXJl"
+	exampleSession   = "ses_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9"
+
+	exampleSandbox          = "ses_01KB3Z6Q5W8R2M4X7C9V1N0J3H"
+	exampleCopy             = "run_01KB3Z8M5T7V9X1A3C5E7G9J1M"
+	exampleSandboxExpires   = "1796000000"
+	exampleSandboxSignature = "b2YtYS1jb3B5"
+	exampleUpload           = "https://files.example.org/sales.csv"
 )
 
 // newFakeRunner runs on a host of fakes, as the program runs on Docker.
@@ -51,8 +59,16 @@ func TestExamplesAreServed(t *testing.T) {
 			for _, name := range []string{"in.csv", "example-0.csv"} {
 				host.On("import pandas as pd\npd.read_csv('/mnt/data/"+name+"').describe()", describe)
 			}
+			// What upload_file fetches.
+			origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a,b\n1,2\n")) }))
+			t.Cleanup(origin.Close)
+			sessions := runnertest.NewFakeSessions()
+			sessions.On("print(x)", func(k *runnertest.Kernel) { k.Print("6\n") })
+			sessions.OnCommand("ls -la /mnt/data", func(k *runnertest.Kernel) int { k.Print("total 0\n"); return 0 })
 			s := newService(t, func(c *Config) {
 				c.Runner = newFakeRunner(t, host)
+				c.Sessions = sessions
+				c.FetchAllow = []string{"127.0.0.1"}
 				c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 					_, _ = w.Write([]byte("notebox_running 0\n"))
@@ -68,7 +84,11 @@ func TestExamplesAreServed(t *testing.T) {
 			if keyed {
 				service.Header.Set("X-API-Key", key)
 			}
-			service.Live = func(openapitest.Call) map[string]string { return s.live(service.Header) }
+			service.Live = func(openapitest.Call) map[string]string {
+				live := s.live(service.Header)
+				live[exampleUpload] = origin.URL + "/sales.csv"
+				return live
+			}
 			calls := openapitest.Calls(t, doc)
 			sent := map[string]bool{}
 			for _, call := range calls {
@@ -122,8 +142,44 @@ func (s *service) live(header http.Header) map[string]string {
 	require.Equal(s.t, http.StatusCreated, uploaded.StatusCode, "%s", uploaded.body)
 	var kept []keptInput
 	require.NoError(s.t, json.Unmarshal(uploaded.body, &kept))
+
+	opened := send("POST", "/v1/sessions", "application/json", `{"files": [{"name": "in.csv", "content": "YSxiCjEsMgo="}]}`)
+	require.Equal(s.t, http.StatusCreated, opened.StatusCode, "%s", opened.body)
+	var session struct{ ID string }
+	require.NoError(s.t, json.Unmarshal(opened.body, &session))
+	sandbox, download := s.liveSandbox(send)
 	return map[string]string{
+		exampleSession: session.ID, exampleSandbox: sandbox, exampleCopy: download.Get("copy"),
+		exampleSandboxExpires: download.Get("expires"), exampleSandboxSignature: download.Get("signature"),
 		exampleKey: strings.TrimPrefix(link.Path, filesPrefix), exampleRun: run.ID, exampleFile: kept[0].ID,
 		exampleExpires: link.Query().Get("expires"), exampleSignature: link.Query().Get("signature"),
 	}
+}
+
+// liveSandbox makes what the examples of the Dify tool name: a sandbox with files, and a
+// link to one.
+func (s *service) liveSandbox(send func(method, path, contentType, body string, headers ...string) answer) (id string, download url.Values) {
+	s.t.Helper()
+	call := func(name string, fields map[string]string, into any) {
+		body, err := json.Marshal(fields)
+		require.NoError(s.t, err)
+		a := send("POST", "/"+name, "application/json", string(body))
+		require.Equal(s.t, http.StatusOK, a.StatusCode, "%s", a.body)
+		require.NoError(s.t, json.Unmarshal(a.body, into))
+	}
+	var created struct {
+		ID string `json:"sandbox_id"`
+	}
+	call("create_sandbox", map[string]string{}, &created)
+	var none struct{}
+	for _, path := range []string{"total.csv", "sales.csv"} {
+		call("write_file", map[string]string{"sandbox_id": created.ID, "remote_path": path, "content": "a,b\n1,2\n"}, &none)
+	}
+	var link struct {
+		URL string `json:"download_url"`
+	}
+	call("download_file", map[string]string{"sandbox_id": created.ID, "remote_path": "total.csv"}, &link)
+	at, err := url.Parse(link.URL)
+	require.NoError(s.t, err)
+	return created.ID, at.Query()
 }

@@ -26,6 +26,8 @@ func (s *Server) routes() []route {
 		{http.MethodPost, "/v1/execute", s.execute, false},
 		{http.MethodGet, executionsPrefix + ":id", s.getExecution, false},
 		{http.MethodDelete, executionsPrefix + ":id", s.cancelExecution, false},
+		{http.MethodPost, "/run", s.runAgent, false},
+		{http.MethodPost, "/foo", s.runAgent, false},
 		{http.MethodGet, "/v1/environments", s.listEnvironments, false},
 		{http.MethodPost, strings.TrimSuffix(filesPrefix, "/"), s.keepInputs, false},
 		{http.MethodGet, filesPrefix + "*", s.serveFile, true}, // signed

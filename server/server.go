@@ -59,6 +59,9 @@ type Config struct {
 	// Network is what runs reach that ask for one, and may have it; nil: none may.
 	Network runner.Network
 
+	// Agent answers POST /run; nil: no model is configured, and it says so.
+	Agent *AgentConfig
+
 	// ServiceID is what this service is called among those that share Store: one that
 	// starts again under its id knows at once that what it ran before is cut off. No
 	// two processes may have one at the same time. "": a new one for each start.
@@ -126,6 +129,7 @@ type Server struct {
 	maxUpload  int64
 	fetcher    *fetcher
 	network    runner.Network // nil: none
+	agents     *agents        // nil: no model is configured
 	intake     chan struct{}  // a place for each request that is taken in at one time
 	decoding   chan struct{}  // a place for each large text that is decoded at one time
 	pace       pace
@@ -180,6 +184,7 @@ func New(cfg Config) (*Server, error) {
 	s.runs, s.cancelRuns = context.WithCancel(context.Background())
 	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
 	s.running.share = func() bool { return s.keys.Len() > 1 }
+	s.agents = newAgents(cfg.Agent, s.running.share)
 	if s.limits == (runner.Limits{}) {
 		s.limits = runner.DefaultLimits()
 	}

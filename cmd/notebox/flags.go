@@ -49,8 +49,9 @@ type settings struct {
 	now               func() time.Time // of the keys' limits; nil: time.Now
 	observe           observeSettings
 	network           networkSettings
+	agent             agentSettings
 
-	getenv func(string) string // of the store's credentials; nil is os.Getenv
+	getenv func(string) string // of the store's credentials and the model's; nil is os.Getenv
 }
 
 // runsPerCore is how many runs share a core by default: they wait for input,
@@ -102,6 +103,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place; with several API keys, one waits in at most as many as are left free")
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
 	s.observe.register(f)
+	s.agent.register(f)
 	f.DurationVar(&s.drain, "drain", 20*time.Second, "how long runs may go on after a signal to end")
 }
 
@@ -131,7 +133,7 @@ func (s *settings) check() error {
 			return fmt.Errorf("%s is out of range", p.flag)
 		}
 	}
-	return errors.Join(s.observe.check(), s.files.check())
+	return errors.Join(s.observe.check(), s.files.check(), s.agent.check())
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

@@ -245,6 +245,10 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 	if err != nil {
 		return err
 	}
+	answers, err := p.openAgent()
+	if err != nil {
+		return err
+	}
 	admitted := runner.NewAdmission(runner.NewSingleUse(p.pool), p.settings.admission)
 	p.shareBetweenKeys(admitted)
 	cfg := server.Config{
@@ -263,6 +267,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		MaxUpload:    p.settings.maxUpload,
 		FetchAllow:   p.settings.fetchAllow,
 		Network:      network,
+		Agent:        answers,
 		ServiceID:    p.settings.serviceID,
 		ResultTTL:    p.settings.resultTTL,
 		Retention:    p.settings.retention,

@@ -32,6 +32,7 @@ func (x *question) runCode(ctx context.Context, c ToolCall) (outcome, error) {
 	}
 	result, note, err := x.execute(ctx, Run{
 		Language: "python", Code: call.Code, Timeout: min(call.Timeout, x.conversation.agent.about.MaxTimeout),
+		Tell: func(text string) { x.sink(Event{Kind: EventLive, Role: CodeAgent, Text: text}) },
 	})
 	var refused *tool.CallError
 	switch {

@@ -10,7 +10,7 @@ type Sink func(Event)
 type Event struct {
 	Kind EventKind
 	Role string // FileAgent or CodeAgent
-	Text string // of EventText; of EventOutput what the model is told
+	Text string // of EventText and EventLive; of EventOutput what the model is told
 	Step *Step  // of EventCall, as far as it is known, and of EventOutput
 }
 
@@ -22,6 +22,7 @@ const (
 	EventText   EventKind = "text"   // a piece of the model's text
 	EventAgain  EventKind = "again"  // the text since the last EventTurn does not count: the model begins anew
 	EventCall   EventKind = "call"   // a tool call, about to be run
+	EventLive   EventKind = "live"   // a piece of what the program puts out meanwhile, where the Executor tells
 	EventOutput EventKind = "output" // its outcome
 	EventTurn   EventKind = "turn"   // the model's turn, and all calls in it, are done
 )

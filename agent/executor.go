@@ -36,6 +36,9 @@ type Run struct {
 	Timeout  time.Duration // 0: the service's default
 	Files    []File        // to be put in /mnt/data before
 	Session  string        // to run in; "": a sandbox of its own
+	// Tell is called with what the program puts out, as it does, from the goroutine of
+	// Execute. It may be nil; not every Executor calls it.
+	Tell func(text string)
 }
 
 // File is one for /mnt/data.

@@ -104,6 +104,7 @@ func startWith(folder string, change func(*settings), flags ...string) (p *progr
 		"--storage", "file://" + folder + "/files",
 		"--max-waiting", "100",
 		"--max-wait", "5m",
+		"--model", "off",
 	}, flags...))
 	if err != nil {
 		return nil, nil, err

@@ -19,6 +19,7 @@ type Kernel struct {
 	Sandbox string            // its ID
 	Env     map[string]string // of the job; not to be changed
 	Files   map[string]string // /mnt/data; a cell may change it
+	Vars    map[string]string // of the kernel: of a session's, they are there in the next run
 
 	stop     bool            // after a cell that raised
 	ctx      context.Context // ends, with a cause, when the run is to end
@@ -31,6 +32,12 @@ type Kernel struct {
 	failed   bool              // a cell raised
 	ended    runner.Status     // killed or out_of_memory: the kernel is no more
 	noMemory bool              // MemoryError was raised
+
+	// Of a session's kernel; else nil and false.
+	emit       func(runner.Event) // takes events in the place of stream
+	interrupts chan struct{}      // has an element where it is to be interrupted
+	lost       bool               // it did not heed its interrupt
+	command    bool               // it is no kernel, but a command beside it
 }
 
 // execute runs the cells, and puts the outputs into them.
@@ -68,13 +75,18 @@ func (k *Kernel) status() runner.Status {
 }
 
 // Print writes to stdout, and reports whether the run goes on.
-func (k *Kernel) Print(text string) bool {
+func (k *Kernel) Print(text string) bool { return k.print("stdout", text) }
+
+// Complain writes to stderr, and reports whether the run goes on.
+func (k *Kernel) Complain(text string) bool { return k.print("stderr", text) }
+
+func (k *Kernel) print(name, text string) bool {
 	over := int64(len(text)) > k.budget
 	if over {
 		text = text[:k.budget]
 	}
 	k.budget -= int64(len(text))
-	k.Output(map[string]any{"output_type": "stream", "name": "stdout", "text": text})
+	k.Output(map[string]any{"output_type": "stream", "name": name, "text": text})
 	if over {
 		k.end(errOutputLimit)
 	}
@@ -107,10 +119,26 @@ func (k *Kernel) Raise(name, value string) {
 }
 
 // Wait returns when the run is ended from outside. Code that is not stubborn
-// is interrupted where time is over.
+// is interrupted where time is over, and in a session whenever somebody asks for it.
 func (k *Kernel) Wait(stubborn bool) {
-	<-k.ctx.Done()
-	if !stubborn && errors.Is(context.Cause(k.ctx), errTimeout) {
+	if stubborn {
+		<-k.ctx.Done()
+		k.lost = true
+		return
+	}
+	select {
+	case <-k.ctx.Done():
+	case <-k.interrupts:
+		k.interrupted()
+		return
+	}
+	if errors.Is(context.Cause(k.ctx), errTimeout) {
+		k.interrupted()
+	}
+}
+
+func (k *Kernel) interrupted() {
+	if !k.command { // which says it by its exit code
 		k.Raise("KeyboardInterrupt", "")
 	}
 }
@@ -129,6 +157,10 @@ func (k *Kernel) event(kind runner.EventKind, output map[string]any) {
 			panic(err) // only strings and maps of them
 		}
 		e.Output = raw
+	}
+	if k.emit != nil {
+		k.emit(e)
+		return
 	}
 	k.send(frame.KindEvent, e)
 }

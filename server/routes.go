@@ -30,6 +30,8 @@ func (s *Server) routes() []route {
 		{http.MethodPost, strings.TrimSuffix(filesPrefix, "/"), s.keepInputs, false},
 		{http.MethodGet, filesPrefix + "*", s.serveFile, true}, // signed
 		{http.MethodDelete, filesPrefix + "*", s.dropInput, false},
+		{http.MethodGet, "/v1/tools", s.listTools, false},
+		{http.MethodPost, "/v1/tools/call", s.callTool, false},
 		{http.MethodGet, "/healthz", s.healthz, true},
 		{http.MethodGet, "/readyz", s.readyz, true},
 		{http.MethodGet, "/metrics", s.serveMetrics, false},

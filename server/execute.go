@@ -81,6 +81,9 @@ func (s *Server) begin(c echo.Context, w wishes, read reader) (*ticket, error) {
 	if err != nil {
 		return nil, err
 	}
+	if lost := e.plan.session.whyLost(); lost != nil && t.id == e.id {
+		return nil, lost // no reply that is there stands for the request
+	}
 	if t.id != e.id {
 		t.leave()
 		t.own = nil
@@ -120,6 +123,9 @@ func (s *Server) takeIn(c echo.Context, w wishes, read reader) (*execution, erro
 	if err != nil {
 		return nil, err
 	}
+	if lost := p.session.whyLost(); lost != nil && w.key == "" {
+		return nil, lost
+	}
 	if w.key != "" {
 		if e.fingerprint, err = fingerprint(req, p); err != nil {
 			return nil, err
@@ -132,6 +138,9 @@ func (s *Server) takeIn(c echo.Context, w wishes, read reader) (*execution, erro
 	p.spec.Owner = e.owner
 	e.id, e.plan = p.spec.ID, p
 	c.Set(runKey, e.id)
+	if p.session != nil {
+		c.Set(sessionKey, p.session.id)
+	}
 	taken = true
 	return e, nil
 }
@@ -146,7 +155,7 @@ func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) 
 	events := s.newSink(ctx, p, to)
 	defer events.end()
 	asked := time.Now()
-	out, err := s.runner.Run(ctx, p.spec, events)
+	out, err := s.runnerOf(p).Run(ctx, p.spec, events)
 	p.place.Charge(cpuTime(out, err, time.Since(asked), p.spec.Limits))
 	if err != nil {
 		return nil, err

@@ -129,7 +129,7 @@ func (s *Server) drain(r *http.Request, status int) {
 	}
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
-		http.StatusServiceUnavailable:
+		http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusServiceUnavailable:
 		b.start, b.read, b.grace = time.Now(), 0, min(b.grace, drainTime)
 		_, _ = io.CopyN(io.Discard, b, drainBytes)
 	}

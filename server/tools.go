@@ -22,7 +22,7 @@ type toolList struct {
 
 // listTools answers GET /v1/tools.
 func (s *Server) listTools(c echo.Context) error {
-	query, err := queryOf(c.Request(), "notation", "session")
+	query, err := parameters(c.Request(), "notation", "session")
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -131,7 +130,7 @@ func (asked *toolRequest) request(maxTimeout time.Duration, work *workspace) (*r
 		return nil, err
 	}
 	req := &request{
-		Code: ptr(text(asked.call.Code)), Session: asked.Session, Files: asked.Files, Env: asked.Env,
+		Code: ptr(text(asked.call.Code)), Session: asked.Session, Env: asked.Env,
 		Network: asked.Network, Timeout: asked.Timeout, linkImages: !asked.options.ImageParts,
 	}
 	if asked.Session == nil {
@@ -140,7 +139,7 @@ func (asked *toolRequest) request(maxTimeout time.Duration, work *workspace) (*r
 	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (req.Timeout == nil || wanted < float64(*req.Timeout)) {
 		req.Timeout = ptr(seconds(wanted))
 	}
-	return req, req.takeFiles(work)
+	return req, req.inputs.take(asked.Files, work)
 }
 
 // read checks the fields and reads the call.
@@ -176,7 +175,7 @@ func (asked *toolRequest) read() (err error) {
 
 // readToolRequest decodes the body.
 func (s *Server) readToolRequest(r *http.Request, work *workspace) (*toolRequest, error) {
-	if _, err := queryOf(r); err != nil {
+	if _, err := parameters(r); err != nil {
 		return nil, err
 	}
 	mediaType, _, err := contentOf(r)
@@ -243,21 +242,4 @@ func findCall(raw []byte) (call jsontext.Value, from, to int64) {
 		}
 	}
 	return nil, 0, 0
-}
-
-// queryOf reads the query, in which nothing but these names may be, each once.
-func queryOf(r *http.Request, names ...string) (url.Values, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, malformed("query", "is malformed")
-	}
-	for name, values := range query {
-		switch {
-		case !slices.Contains(names, name):
-			return nil, malformed("query", "there is no parameter %s", quote(name))
-		case len(values) > 1:
-			return nil, malformed("query", "the parameter %s is there more than once", quote(name))
-		}
-	}
-	return query, nil
 }

@@ -82,7 +82,7 @@ func (s *fakeSession) Run(ctx context.Context, spec runner.Spec, events runner.S
 	defer done()
 	asked := time.Now()
 	if !s.await(ctx) {
-		return &runner.Outcome{Status: runner.StatusCancelled}, nil
+		return &runner.Outcome{Status: runner.StatusCancelled, Usage: runner.Usage{Queue: time.Since(asked)}}, nil
 	}
 	defer s.leave()
 	if s.host.OnRun != nil {

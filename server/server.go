@@ -20,6 +20,7 @@ import (
 	"notebox/access"
 	"notebox/environments"
 	"notebox/runner"
+	"notebox/server/mcp"
 	"notebox/storage"
 )
 
@@ -135,6 +136,7 @@ type Server struct {
 	maxUpload  int64
 	fetcher    *fetcher
 	sessions   *sessions // nil: none are offered
+	mcp        *mcp.Handler
 	transfers  transfers
 	network    runner.Network // nil: none
 	intake     chan struct{}  // a place for each request that is taken in at one time
@@ -236,6 +238,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
+	s.mcp = mcp.NewHandler(inside{s.echo}, s.log)
 	s.background.Go(s.sweepRecords)
 	s.background.Go(s.sweepRuns)
 	return s, nil
@@ -258,6 +261,7 @@ func (s *Server) CancelRuns() { s.cancelRuns() }
 // goes on. Its handler must not be called any more.
 func (s *Server) Close() error {
 	s.CancelRuns()
+	s.mcp.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	swept := make(chan struct{})

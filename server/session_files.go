@@ -74,10 +74,10 @@ func isComponent(text string) bool {
 // givenPath reads a path of a body or a query, with or without /mnt/data before it; ""
 // is /mnt/data.
 func givenPath(field, given string) (string, error) {
-	given = strings.TrimSuffix(strings.TrimPrefix(given+"/", dataDir), "/")
-	if given == "" {
+	if given == "" || given+"/" == dataDir || given == dataDir {
 		return "", nil
 	}
+	given = strings.TrimSuffix(strings.TrimPrefix(given, dataDir), "/")
 	for part := range strings.SplitSeq(given, "/") {
 		if !isComponent(part) {
 			return "", unfit(field, "is no path within %s", dataDir)

@@ -84,7 +84,7 @@ func TestRunsInASession(t *testing.T) {
 		require.Equal(t, "error", r.Status)
 		require.Equal(t, 3, *r.ExitCode)
 		require.Equal(t, map[string]any{"name": "CommandFailed", "message": "the command ended with exit code 3", "traceback": "", "cell": 0.0, "line": 0.0}, r.Error)
-		require.Equal(t, "outerr\n[the command ended with exit code 3]\n", r.Text)
+		require.Equal(t, "out\nerr\n[the command ended with exit code 3]\n", r.Text)
 		require.Equal(t, "stderr", r.Outputs[1]["name"])
 		require.Contains(t, r.Hint, "exit code 3")
 	}
@@ -100,9 +100,17 @@ func TestRunsInASession(t *testing.T) {
 	require.Contains(t, r.Hint, "files of this session are kept")
 	require.Equal(t, "made.txt=made\n", strings.TrimPrefix(run(`"code":"names"`).Text, "in.csv=2\n"))
 
+	s.server.sessions.Sessions.(*runnertest.FakeSessions).LoseKernel("", id)
+	r = run(`"code":"names"`)
+	require.Equal(t, "ok", r.Status)
+	require.True(t, r.Session.KernelRestarted)
+	require.Equal(t, restartedText, r.Hint)
+	require.Contains(t, r.Text, "["+restartedText+"]\n")
+
 	r = run(`"timeout":0.01,"code":` + quoted(runnertest.CellSleep))
 	require.Equal(t, "timeout", r.Status)
 	require.False(t, r.Session.KernelRestarted)
+	require.Contains(t, r.Hint, "The variables and files of this session are kept.")
 	require.Empty(t, s.started(), "nothing went to the runner of single-use sandboxes")
 }
 

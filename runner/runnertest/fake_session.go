@@ -105,7 +105,7 @@ func (s *fakeSession) Run(ctx context.Context, spec runner.Spec, events runner.S
 	out, err := s.execute(k, spec)
 	out.Usage = runner.Usage{Queue: max(1, begun.Sub(asked)), Wall: max(1, time.Since(begun))}
 	s.takeBack(k, before)
-	out.KernelRestarted = lost || k.dead()
+	out.KernelRestarted = lost || k.isDead()
 	k.collect(ctx, before, spec.Limits, out, events)
 	return out, err
 }
@@ -208,8 +208,8 @@ func (k *Kernel) runCommand(known map[string]Command, line string, cells []map[s
 	return code
 }
 
-// dead is whether the kernel that a run had is no more.
-func (k *Kernel) dead() bool { return k.ended != "" || k.lost || context.Cause(k.ctx) == errKilled }
+// isDead is whether the kernel that a run had is no more.
+func (k *Kernel) isDead() bool { return k.ended != "" || k.lost || context.Cause(k.ctx) == errKilled }
 
 // Interrupt implements runner.Session.
 func (s *fakeSession) Interrupt(context.Context) error {
@@ -242,7 +242,7 @@ func (s *fakeSession) Restart(context.Context) error {
 		s.kernel.end(errKilled)
 		return nil
 	}
-	s.vars, s.lost = map[string]string{}, true
+	s.vars = map[string]string{} // that there is a new one, its asker knows
 	s.restarts++
 	return nil
 }

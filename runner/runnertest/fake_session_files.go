@@ -70,7 +70,7 @@ func (s *fakeSession) takeBack(k *Kernel, before map[string]string) {
 			delete(s.files, name)
 		}
 	}
-	if s.kernel = nil; k.dead() {
+	if s.kernel = nil; k.isDead() {
 		s.vars = map[string]string{}
 		s.restarts++
 	}

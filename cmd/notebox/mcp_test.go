@@ -38,6 +38,21 @@ func TestMCPOverStdio(t *testing.T) {
 	require.True(t, r.IsError)
 	require.Contains(t, r.Content[0].(*sdk.TextContent).Text, "ZeroDivisionError")
 
+	call := func(name string, arguments map[string]any) *sdk.CallToolResult {
+		r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
+		require.NoError(t, err)
+		require.False(t, r.IsError, "%s: %v", name, r.Content)
+		return r
+	}
+	id := call("create_session", nil).StructuredContent.(map[string]any)["id"]
+	call("write_file", map[string]any{"session": id, "path": "in.txt", "content": "41"})
+	call("run_python", map[string]any{"session": id, "code": "x = int(open('/mnt/data/in.txt').read())"})
+	call("run_python", map[string]any{"session": id, "code": "open('out.txt', 'w').write(str(x + 1))"})
+	r = call("read_file", map[string]any{"session": id, "path": "/mnt/data/out.txt"})
+	require.Equal(t, "42", r.Content[0].(*sdk.TextContent).Text)
+	require.Contains(t, call("list_files", map[string]any{"session": id}).Content[0].(*sdk.TextContent).Text, "/mnt/data/in.txt")
+	call("close_session", map[string]any{"session": id})
+
 	require.NoError(t, session.Close())
 	_ = toServer.Close()
 	select {

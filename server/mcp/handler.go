@@ -22,6 +22,8 @@ const (
 	// MaxSessions bounds those of one owner: a person has a few clients, and a session
 	// is some 100 kB.
 	MaxSessions = 100
+	// listTime bounds the look at what languages there are, which is in memory.
+	listTime = 10 * time.Second
 	// maxBody bounds one message, in bytes: a file that is written, in base64.
 	maxBody = 16 << 20
 	// idHeader names an MCP session.
@@ -36,6 +38,7 @@ const (
 type Handler struct {
 	doer   Doer
 	log    *slog.Logger
+	idle   time.Duration // SessionTimeout, but for tests
 	owners struct {
 		sync.Mutex
 		all map[string]*owned
@@ -53,7 +56,7 @@ type owned struct {
 
 // NewHandler returns one whose calls go to doer, under the keys that came with them.
 func NewHandler(doer Doer, log *slog.Logger) *Handler {
-	h := &Handler{doer: doer, log: log}
+	h := &Handler{doer: doer, log: log, idle: SessionTimeout}
 	h.owners.all = map[string]*owned{}
 	h.streams, h.end = context.WithCancel(context.Background())
 	_, _ = rand.Read(h.secret[:]) // it does not fail
@@ -109,7 +112,7 @@ func (h *Handler) of(r *http.Request, owner, base string) (*owned, error) {
 		}
 		return api
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), listTime)
 	defer cancel()
 	server, err := NewServer(ctx, of(r.Header), func(req *sdk.CallToolRequest) API { return of(req.Extra.Header) }, Options{
 		Version: Version, Log: h.log, sessionID: func() string { return h.newID(owner) },
@@ -119,7 +122,7 @@ func (h *Handler) of(r *http.Request, owner, base string) (*owned, error) {
 	}
 	o := &owned{server: server, handler: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
 		&sdk.StreamableHTTPOptions{
-			Logger: h.log, SessionTimeout: SessionTimeout, MaxRequestBodyBytes: maxBody,
+			Logger: h.log, SessionTimeout: h.idle, MaxRequestBodyBytes: maxBody,
 			DisableLocalhostProtection:   true, // the service's own rules are stricter, and know its names
 			PropagateRequestCancellation: true,
 		})}

@@ -93,6 +93,23 @@ func (c *Caller) MayOpenSession(open int) error {
 	}
 }
 
+// Sessions is how many sessions the caller may have open; 0 is no bound. One that may
+// have none is refused by MayOpenSession.
+func (c *Caller) Sessions() int {
+	if c == nil {
+		return 0
+	}
+	return max(0, c.limits.Sessions)
+}
+
+// MayUseCPU refuses a caller that has used its CPU time of the day.
+func (c *Caller) MayUseCPU() error {
+	if c == nil {
+		return nil
+	}
+	return c.cpuLeft(c.keys.now())
+}
+
 // MayBeginRun is BeginRun for a look ahead: it takes no place, and may so be right
 // no more when BeginRun is called.
 func (c *Caller) MayBeginRun() error {

@@ -1,12 +1,17 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"notebox/runner"
+)
 
 // gauges are what is asked for when somebody reads: the pool once for all of its
-// numbers, so that they fit each other.
+// numbers, so that they fit each other, and so the sessions.
 type gauges struct {
 	sources                                   Sources
 	running, waiting, target, depth, existing *prometheus.Desc
+	sessions, opened, ended                   *prometheus.Desc
 }
 
 func newGauges(s Sources) *gauges {
@@ -20,6 +25,9 @@ func newGauges(s Sources) *gauges {
 		target:   desc("pool_target", "Sandboxes that are to be warm."),
 		depth:    desc("pool_sandboxes", "Sandboxes now, by state.", "state"),
 		existing: desc("sandboxes", "Sandboxes that exist now, in any state."),
+		sessions: desc("sessions", "Sessions that are open now, by state.", "state"),
+		opened:   desc("sessions_opened_total", "Sessions that were opened, and those gone on with after a restart."),
+		ended:    desc("sessions_ended_total", "Sessions that ended, by reason.", "reason"),
 	}
 }
 
@@ -40,5 +48,25 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	put(g.depth, pool.Warm, "warm")
 	put(g.depth, pool.Starting, "starting")
 	put(g.depth, pool.Running, "running")
+	put(g.depth, pool.Sessions, "session")
 	put(g.depth, pool.Removing, "removing")
+	g.collectSessions(out, put)
+}
+
+func (g *gauges) collectSessions(out chan<- prometheus.Metric, put func(*prometheus.Desc, int, ...string)) {
+	var now runner.SessionStats
+	if g.sources.Sessions != nil {
+		now = g.sources.Sessions()
+	}
+	put(g.sessions, now.Open-now.Idle, "running")
+	put(g.sessions, now.Idle, "idle")
+	out <- prometheus.MustNewConstMetric(g.opened, prometheus.CounterValue, float64(now.Opened))
+	for _, reason := range ends() {
+		out <- prometheus.MustNewConstMetric(g.ended, prometheus.CounterValue, float64(now.Ended[reason]), string(reason))
+	}
+}
+
+// ends are the values of the label reason of sessions_ended_total.
+func ends() []runner.GoneReason {
+	return []runner.GoneReason{runner.GoneClosed, runner.GoneExpired, runner.GoneIdle, runner.GoneEvicted, runner.GoneLost}
 }

@@ -24,10 +24,12 @@ const readTime = 10 * time.Second
 // readAtOnce bounds how many read at the same time.
 const readAtOnce = 4
 
-// Sources are asked when somebody reads the metrics. All must be set, and not wait.
+// Sources are asked when somebody reads the metrics. None may wait; all must be set, but
+// for Sessions where there are none.
 type Sources struct {
-	Pool func() runner.PoolStats
-	Runs func() (running, waiting int)
+	Pool     func() runner.PoolStats
+	Runs     func() (running, waiting int)
+	Sessions func() runner.SessionStats
 	// Environments are the names that runs can have as their environment; another
 	// counts as "other".
 	Environments []string

@@ -20,9 +20,12 @@ import (
 func newMetrics() *metrics.Metrics {
 	m := metrics.New(metrics.Sources{
 		Pool: func() runner.PoolStats {
-			return runner.PoolStats{Size: 3, Warm: 2, Starting: 1, Running: 4, Removing: 1, Sandboxes: 8}
+			return runner.PoolStats{Size: 3, Warm: 2, Starting: 1, Running: 4, Sessions: 7, Removing: 1, Sandboxes: 15}
 		},
-		Runs:         func() (int, int) { return 4, 7 },
+		Runs: func() (int, int) { return 4, 7 },
+		Sessions: func() runner.SessionStats {
+			return runner.SessionStats{Open: 7, Running: 1, Idle: 5, Opened: 10, Ended: map[runner.GoneReason]int{runner.GoneIdle: 3}}
+		},
 		Environments: []string{"jupyter"},
 	})
 	m.Answered("POST", "/v1/execute", 200, time.Second)
@@ -101,8 +104,10 @@ func TestHandler(t *testing.T) {
 	newMetrics().Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	require.Equal(t, 200, answer.Code)
 	for _, line := range []string{
-		"notebox_runs_running 4\n", "notebox_runs_waiting 7\n", "notebox_pool_target 3\n", "notebox_sandboxes 8\n",
+		"notebox_runs_running 4\n", "notebox_runs_waiting 7\n", "notebox_pool_target 3\n", "notebox_sandboxes 15\n",
 		`notebox_pool_sandboxes{state="warm"} 2` + "\n", `notebox_pool_sandboxes{state="starting"} 1` + "\n",
+		`notebox_sessions{state="running"} 2` + "\n", `notebox_sessions{state="idle"} 5` + "\n", `notebox_pool_sandboxes{state="session"} 7` + "\n",
+		"notebox_sessions_opened_total 10\n", `notebox_sessions_ended_total{reason="idle"} 3` + "\n", `notebox_sessions_ended_total{reason="lost"} 0` + "\n",
 		`notebox_runs_total{environment="jupyter",status="out_of_memory"} 0` + "\n",
 		`notebox_http_requests_total{code="2xx",method="POST",route="/v1/execute"} 1` + "\n",
 		`notebox_run_phase_seconds_bucket{phase="queue",le="0.005"} 0` + "\n", `le="300"`, "\ngo_build_info{", "\nprocess_cpu_seconds_total ",

@@ -48,8 +48,12 @@ func (r *meteredRunner) Run(ctx context.Context, spec runner.Spec, events runner
 	return out, nil
 }
 
-// failed counts a run without an outcome: as a refusal, where it is one.
+// failed counts a run without an outcome: as a refusal, where it is one; and not at all
+// where its session was over, as that is counted.
 func (m *Metrics) failed(environment string, err error) {
+	if errors.As(err, new(*runner.GoneError)) {
+		return
+	}
 	if known := (*runner.Error)(nil); errors.As(err, &known) {
 		switch known.Code {
 		case runner.CodeFull, runner.CodeShare, runner.CodeUnavailable:

@@ -24,12 +24,17 @@ type Admission struct {
 	next   Runner
 	limits AdmissionLimits
 	queue  *fairQueue
-	held   holdTime
+	held   *holdTime
 }
 
 // NewAdmission returns a Runner in front of next.
 func NewAdmission(next Runner, l AdmissionLimits) *Admission {
-	return &Admission{next: next, limits: l, queue: newFairQueue(l)}
+	return &Admission{next: next, limits: l, queue: newFairQueue(l), held: &holdTime{}}
+}
+
+// With returns a Runner in front of another, which shares all places with a.
+func (a *Admission) With(next Runner) *Admission {
+	return &Admission{next: next, limits: a.limits, queue: a.queue, held: a.held}
 }
 
 // Run implements Runner. It returns an *Error of CodeFull where there is no

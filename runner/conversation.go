@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,7 +52,9 @@ type conversation struct {
 	over  context.CancelFunc
 	ahead chan received // the next frame, where wait reads it; else nil
 
-	finished bool // the sandbox has said that no process of the run is left
+	finished bool   // the sandbox has said that no process of the run is left
+	kept     bool   // it is a session's; under the pool's lock
+	late     func() // ends a sandbox that does not read, under writing; nil where the job's deadline does
 }
 
 // received is what came of reading a frame.
@@ -169,8 +172,13 @@ func (c *conversation) whyNotSent(sending error) error {
 
 // read returns the next frame of a run.
 func (c *conversation) read(maxEvent int64) (frame.Kind, []byte, error) {
+	return c.readBounded(func() int64 { return maxEvent })
+}
+
+// readBounded is read with the bound of frame.ReadBounded.
+func (c *conversation) readBounded(maxEvent func() int64) (frame.Kind, []byte, error) {
 	if c.ahead == nil {
-		return frame.Read(c.sandbox, maxEvent)
+		return frame.ReadBounded(c.sandbox, maxEvent)
 	}
 	r := <-c.ahead
 	c.ahead = nil
@@ -191,7 +199,7 @@ func (c *conversation) run(ctx context.Context, spec Spec, events Sink) (*Outcom
 	}
 	r := newReception(c, spec, events)
 	defer r.tell(began)
-	return r.receive(ctx)
+	return r.receive(ctx, c)
 }
 
 func (c *conversation) ping() {
@@ -207,7 +215,7 @@ func (c *conversation) ping() {
 				continue
 			}
 			// An error shows on the reading side.
-			_ = frame.Write(c.sandbox, frame.KindPing, nil)
+			_ = frame.Write(c.writer(), frame.KindPing, nil)
 			c.writing.Unlock()
 		}
 	}
@@ -216,7 +224,31 @@ func (c *conversation) ping() {
 func (c *conversation) write(frames func(io.Writer) error) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	return frames(c.sandbox)
+	return frames(c.writer())
+}
+
+// writer is where frames go. The lock is held.
+func (c *conversation) writer() io.Writer {
+	if c.late == nil {
+		return c.sandbox
+	}
+	return &watchedWriter{c.sandbox, c.late}
+}
+
+// writeTimeout is how long a session's sandbox may take to read one frame. It
+// reads at all times, on whatever host.
+const writeTimeout = 60 * time.Second
+
+// watchedWriter calls late where one Write takes too long, which is to end that.
+type watchedWriter struct {
+	w    io.Writer
+	late func()
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	timer := time.AfterFunc(writeTimeout, w.late)
+	defer timer.Stop()
+	return w.w.Write(p)
 }
 
 // send writes the job with everything that belongs to it.
@@ -226,15 +258,8 @@ func (c *conversation) send(ctx context.Context, spec Spec) error {
 	stop := context.AfterFunc(ctx, func() { c.sandbox.Close() })
 	defer stop()
 	err := c.write(func(w io.Writer) error {
-		if err := frame.WriteJSON(w, frame.KindJob, newJob(spec)); err != nil {
+		if err := sendNotebook(w, spec); err != nil {
 			return err
-		}
-		for rest := spec.Notebook; len(rest) > 0; {
-			n := min(len(rest), frame.ChunkSize)
-			if err := frame.Write(w, frame.KindNotebookIn, rest[:n]); err != nil {
-				return err
-			}
-			rest = rest[n:]
 		}
 		for _, in := range spec.Inputs {
 			if err := sendInput(w, in); err != nil {
@@ -249,6 +274,19 @@ func (c *conversation) send(ctx context.Context, spec Spec) error {
 	return nil
 }
 
+// sendNotebook writes the frames of a job up to its notebook's end.
+func sendNotebook(w io.Writer, spec Spec) error {
+	if err := frame.WriteJSON(w, frame.KindJob, newJob(spec)); err != nil {
+		return err
+	}
+	for part := range slices.Chunk(spec.Notebook, frame.ChunkSize) {
+		if err := frame.Write(w, frame.KindNotebookIn, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func newJob(spec Spec) frame.Job {
 	job := frame.Job{
 		NotebookBytes:  len(spec.Notebook),
@@ -259,6 +297,7 @@ func newJob(spec Spec) frame.Job {
 		MaxOutput:      spec.Limits.Output,
 		MaxFiles:       spec.Limits.Files,
 		MaxFileBytes:   spec.Limits.FileSize,
+		Command:        spec.Command,
 	}
 	if job.Env == nil {
 		job.Env = map[string]string{}

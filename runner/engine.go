@@ -23,19 +23,22 @@ type Engine interface {
 // Keeper is an Engine whose sandboxes can outlive this process.
 type Keeper interface {
 	Engine
-	// Keep records that a sandbox is a session's: Reap of a later process leaves it
-	// until that process has had the time to Adopt it. It returns the name to adopt by.
+	// Keep records that a sandbox is a session's, so that a later process of this
+	// service can adopt it, before it reaps. It returns the name to adopt by. After an
+	// error the sandbox has to be killed.
 	Keep(ctx context.Context, s Sandbox) (name string, err error)
 	// Adopt opens a new stream to a sandbox that was kept. What is under way on the
 	// old one is lost, in the middle of whatever it was. The error is
-	// ErrNoSandbox where there is none that runs.
+	// ErrNoSandbox where this service has none of that name that runs. Reap leaves
+	// what was adopted.
 	Adopt(ctx context.Context, name string) (Sandbox, error)
 }
 
 // ErrNoSandbox is that there is no sandbox to adopt.
 var ErrNoSandbox = errors.New("there is no such sandbox")
 
-// Sandbox is a byte stream to the program inside, and the means to end it.
+// Sandbox is a byte stream to the program inside, and the means to end it. Close
+// ends the stream alone: whether the program ends by that is its own affair.
 // Read returns an *ExitError after the last byte of a program that ended, in an
 // *Error where it was the sandboxes' host that ended it.
 type Sandbox interface {

@@ -8,6 +8,9 @@ const (
 	RunSlack       = runSlack
 	CancelSlack    = cancelSlack
 	CollectTimeout = collectTimeout
+	RestartTimeout = restartTimeout
+	FileTimeout    = fileTimeout
+	WriteTimeout   = writeTimeout
 )
 
 // ExplainExitOfRun is for a test of what is logged.

@@ -32,7 +32,7 @@ func (f *fileContent) Read(p []byte) (int, error) {
 
 // next takes one frame of the content.
 func (f *fileContent) next() error {
-	kind, payload, err := frame.Read(f.r.c.sandbox, 0)
+	kind, payload, err := f.r.next(0)
 	if err != nil {
 		return err
 	}

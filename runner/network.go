@@ -29,7 +29,8 @@ type Network interface {
 	CA() []byte
 }
 
-// uplink is the network of one run while its cells run; nil where it has none.
+// uplink is the network of one run while its cells run, or of a session while that is
+// open; nil where there is none.
 type uplink struct {
 	c      *conversation
 	mux    *channel.Mux
@@ -37,9 +38,9 @@ type uplink struct {
 	ended  chan struct{} // Serve has
 }
 
-// connect begins to serve a run's connections.
-func connect(ctx context.Context, c *conversation, spec Spec) *uplink {
-	if spec.Network == nil {
+// connect begins to serve the connections of a run or a session, whose id is given.
+func connect(ctx context.Context, c *conversation, network Network, id string) *uplink {
+	if network == nil {
 		return nil
 	}
 	u := &uplink{c: c, ended: make(chan struct{})}
@@ -50,7 +51,7 @@ func connect(ctx context.Context, c *conversation, spec Spec) *uplink {
 	go func() {
 		defer close(u.ended)
 		defer context.AfterFunc(ctx, func() { u.mux.Close() })()
-		spec.Network.Serve(ctx, spec.ID, u.mux)
+		network.Serve(ctx, id, u.mux)
 	}()
 	return u
 }

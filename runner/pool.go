@@ -42,6 +42,7 @@ type PoolOptions struct {
 	FillAtOnce   int           // starts for the stocks at one time while nothing runs; 0 is 1
 	MaxAge       time.Duration // of one that waits; 0 is DefaultMaxAge
 	StartTimeout time.Duration // of a start until the sandbox is ready; 0 is DefaultStartTimeout
+	Held         bool          // nothing is started ahead until Begin is called
 	Log          *slog.Logger
 }
 
@@ -55,9 +56,11 @@ type Pool struct {
 	stocks   map[string]*stock // by the environment's name
 	existing int
 	running  int
+	sessions int
 	removing int
 	demand   int             // starts for runs that wait
 	room     []chan struct{} // those who wait for existing to fall, first come first served
+	short    func() bool     // see OnShort; may be nil
 
 	closing context.Context
 	close   context.CancelFunc
@@ -74,6 +77,9 @@ func NewPool(engine Engine, o PoolOptions) *Pool {
 	for _, s := range o.Stocks {
 		p.stocks[s.Environment.Name] = &stock{StockOptions: s, target: s.Min}
 	}
+	if o.Held {
+		p.demand = 1
+	}
 	if len(o.Stocks) > 0 {
 		p.work.Go(p.watch)
 		p.mu.Lock()
@@ -81,6 +87,14 @@ func NewPool(engine Engine, o PoolOptions) *Pool {
 		p.mu.Unlock()
 	}
 	return p
+}
+
+// Begin has a pool that was Held fill its stocks. It is called once.
+func (p *Pool) Begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.demand--
+	p.fill()
 }
 
 // Close removes what waits and returns when nothing is left that the pool has
@@ -111,6 +125,7 @@ type PoolStats struct {
 	Warm      int `json:"warm"`      // ready, waiting for a run
 	Starting  int `json:"starting"`  // for the stock or for runs
 	Running   int `json:"running"`   //
+	Sessions  int `json:"sessions"`  // open, whether something runs in them or not
 	Removing  int `json:"removing"`  // ended, and not gone yet
 	Sandboxes int `json:"sandboxes"` // all that exist
 }
@@ -119,12 +134,12 @@ type PoolStats struct {
 func (p *Pool) Stats() PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := PoolStats{Running: p.running, Removing: p.removing, Sandboxes: p.existing}
+	out := PoolStats{Running: p.running, Sessions: p.sessions, Removing: p.removing, Sandboxes: p.existing}
 	for _, s := range p.stocks {
 		out.Size += s.target
 		out.Warm += len(s.warm)
 	}
-	out.Starting = p.existing - out.Warm - out.Running - out.Removing
+	out.Starting = p.existing - out.Warm - out.Running - out.Sessions - out.Removing
 	return out
 }
 
@@ -239,7 +254,11 @@ func (p *Pool) start(ctx context.Context, env Environment, l Limits, modules []s
 // the sandbox has not said that the run's processes are dead.
 func (p *Pool) done(c *conversation) {
 	p.mu.Lock()
-	p.running--
+	if c.kept {
+		p.sessions--
+	} else {
+		p.running--
+	}
 	delay := removeDelay
 	if len(p.room) > 0 || !c.finished {
 		delay = 0
@@ -312,9 +331,7 @@ func (p *Pool) awaitRoom(ctx context.Context, until time.Time) error {
 		p.mu.Unlock()
 		return nil
 	}
-	if len(p.room) >= p.removing { // else there will be room in a moment
-		p.evict()
-	}
+	short := len(p.room) >= p.removing && !p.evict() // else there will be room in a moment
 	mine := make(chan struct{})
 	p.room = append(p.room, mine)
 	p.mu.Unlock()
@@ -323,10 +340,8 @@ func (p *Pool) awaitRoom(ctx context.Context, until time.Time) error {
 		defer cancel()
 		ctx = bounded
 	}
-	select {
-	case <-mine:
+	if p.awaitTurn(ctx, mine, short) {
 		return nil
-	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -358,18 +373,21 @@ func (p *Pool) leave() {
 }
 
 // evict makes room by the end of a sandbox that waits: the oldest of the largest
-// stock, which is another's than that of the run, whose own is empty. The lock is held.
-func (p *Pool) evict() {
+// stock, which is another's than that of the run, whose own is empty. It reports whether
+// there was one. The lock is held.
+func (p *Pool) evict() bool {
 	var largest *stock
 	for _, s := range p.stocks {
 		if largest == nil || len(s.warm) > len(largest.warm) {
 			largest = s
 		}
 	}
-	if largest != nil && len(largest.warm) > 0 {
-		p.retire(largest.warm[0].conversation)
-		largest.warm = largest.warm[1:]
+	if largest == nil || len(largest.warm) == 0 {
+		return false
 	}
+	p.retire(largest.warm[0].conversation)
+	largest.warm = largest.warm[1:]
+	return true
 }
 
 // fits reports whether the sandboxes of the stocks are good for a run. Their first

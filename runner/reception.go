@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"path"
 	"time"
 	"unicode/utf8"
@@ -24,13 +25,16 @@ const (
 	// sends about a hundred and fifty, each with a path of up to 80 KB.
 	maxSkipped      = 1000
 	maxSkippedBytes = 16 << 20
+	// maxExitCode of a process: a byte.
+	maxExitCode = 255
 	// dataFolder is where the paths of files begin.
 	dataFolder = "/mnt/data"
 )
 
 // reception takes in what comes out of a sandbox after go.
 type reception struct {
-	c            *conversation
+	log          *slog.Logger
+	next         func(maxEvent int64) (frame.Kind, []byte, error) // frame
 	spec         Spec
 	events       Sink
 	out          Outcome
@@ -47,51 +51,64 @@ type reception struct {
 }
 
 func newReception(c *conversation, spec Spec, events Sink) *reception {
-	return &reception{c: c, spec: spec, events: events}
+	return &reception{log: c.log, next: c.read, spec: spec, events: events}
 }
 
-// receive reads to the end of the run. What the sandbox had sent is kept also
-// where its end is not a good one.
-func (r *reception) receive(ctx context.Context) (*Outcome, error) {
+// receive reads to the end of a run whose sandbox is its own. What the sandbox
+// had sent is kept also where its end is not a good one.
+func (r *reception) receive(ctx context.Context, c *conversation) (*Outcome, error) {
 	taking, giveUp := context.WithCancel(ctx) // of the Sink, too
 	defer giveUp()
 	deadline, extend := newDeadline(func() {
-		r.c.sandbox.Close()
+		c.sandbox.Close()
 		giveUp()
 	})
 	defer extend(0)
 	extend(r.spec.Limits.Timeout + runSlack)
 	stop := context.AfterFunc(ctx, func() {
 		extend(cancelSlack)
-		_ = r.c.write(func(w io.Writer) error { return frame.Write(w, frame.KindCancel, nil) })
+		_ = c.write(func(w io.Writer) error { return frame.Write(w, frame.KindCancel, nil) })
 	})
 	defer stop()
-	r.network = connect(taking, r.c, r.spec)
+	r.network = connect(taking, c, r.spec.Network, r.spec.ID)
 	defer r.network.wait()
 	defer r.network.close()
+	err := r.takeAll(taking, func() {
+		if ctx.Err() == nil {
+			extend(collectTimeout)
+			if ctx.Err() != nil {
+				extend(cancelSlack)
+			}
+		}
+	})
+	c.finished = r.done
+	if err == nil {
+		return &r.out, nil
+	}
+	return r.cutOff(ctx.Err() != nil, err, deadline())
+}
 
+// takeAll takes frames to the last. outcome is called before the outcome is taken.
+func (r *reception) takeAll(ctx context.Context, outcome func()) error {
 	var err error
 	for !r.done && err == nil {
 		var kind frame.Kind
 		var payload []byte
-		if kind, payload, err = r.c.read(frame.JSONGrowth*r.spec.Limits.Output + frame.MaxControl); err == nil {
-			if kind == frame.KindOutcome && r.out.Status == "" && ctx.Err() == nil {
-				extend(collectTimeout)
-				if ctx.Err() != nil {
-					extend(cancelSlack)
-				}
+		if kind, payload, err = r.next(r.spec.maxEvent()); err == nil {
+			if kind == frame.KindOutcome && r.out.Status == "" {
+				outcome()
 			}
-			err = r.take(taking, kind, payload)
+			err = r.take(ctx, kind, payload)
 		}
 	}
 	if r.whole {
 		r.out.Notebook = r.notebook.Bytes()
 	}
-	if err == nil {
-		return &r.out, nil
-	}
-	return r.cutOff(ctx, err, deadline())
+	return err
 }
+
+// maxEvent is how many bytes the frame of one event of a run can have.
+func (s Spec) maxEvent() int64 { return frame.JSONGrowth*s.Limits.Output + frame.MaxControl }
 
 // tell tells the run's observer of a run that began then and is over.
 func (r *reception) tell(began time.Time) {
@@ -130,7 +147,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 			r.out.Skipped = append(r.out.Skipped, Skipped{dataFolder, "looking for new files took too long"})
 		}
 		r.out.Usage.CPUOfJob = max(0, time.Duration(d.CPUNS))
-		r.done, r.c.finished = true, true
+		r.done = true
 		return err
 	case frame.KindFailed:
 		return failureOfRun(payload)
@@ -204,9 +221,16 @@ func (r *reception) outcome(payload []byte) error {
 	default:
 		return fmt.Errorf("outcome of status %q", o.Status)
 	}
+	if o.ExitCode != nil && (r.spec.Command == "" || *o.ExitCode < 0 || *o.ExitCode > maxExitCode) {
+		return fmt.Errorf("an exit code of %d", *o.ExitCode)
+	}
 	r.network.close()
 	r.out.Status, r.ended = status, time.Now()
+	r.out.KernelRestarted = o.KernelRestarted
 	r.out.Usage = Usage{Wall: time.Duration(o.WallNS), CPU: time.Duration(o.CPUNS), PeakMemory: o.PeakMemory}
+	if status == StatusOK || status == StatusError {
+		r.out.ExitCode = o.ExitCode
+	}
 	return nil
 }
 
@@ -251,23 +275,23 @@ func cleanRelative(p string) bool {
 }
 
 // cutOff makes the outcome of a run whose sandbox did not bring it to its end.
-func (r *reception) cutOff(ctx context.Context, err error, late bool) (*Outcome, error) {
+func (r *reception) cutOff(cancelled bool, err error, late bool) (*Outcome, error) {
 	exit := (*ExitError)(nil)
 	died := errors.As(err, &exit)
 	switch {
 	case r.out.Status != "": // the cells had ended; only files are missing
-		r.c.log.Error("a sandbox was cut off while its files were collected", "run", r.spec.ID, "error", err)
+		r.log.Error("a sandbox was cut off while its files were collected", "run", r.spec.ID, "error", err)
 		r.out.Skipped = append(r.out.Skipped, Skipped{dataFolder, "the sandbox ended before all files were read"})
-	case ctx.Err() != nil:
+	case cancelled:
 		r.out.Status = StatusCancelled
 	case late:
-		r.c.log.Error("a sandbox did not answer when its time was over", "run", r.spec.ID, "error", errDeadline)
+		r.log.Error("a sandbox did not answer when its time was over", "run", r.spec.ID, "error", errDeadline)
 		r.out.Status = StatusTimeout
 	case died && exit.Code == sigkilled:
 		// Only the host's kernel, short of memory, ends the program inside so.
 		r.out.Status = StatusOutOfMemory
 	default:
-		return nil, explainExitOfRun(err, r.c.log.With("run", r.spec.ID))
+		return nil, explainExitOfRun(err, r.log.With("run", r.spec.ID))
 	}
 	return &r.out, nil
 }

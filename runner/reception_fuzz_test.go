@@ -46,7 +46,7 @@ func FuzzReception(f *testing.F) {
 		if code%2 == 1 {
 			spec.Network = network
 		}
-		out, err := newReception(c, spec, sink).receive(t.Context())
+		out, err := newReception(c, spec, sink).receive(t.Context(), c)
 		require.False(t, network.serving)
 		sink.over = true
 		if err != nil {

@@ -33,7 +33,10 @@ func ofAccess(r *access.Refusal) *problem {
 // nothing. took is from the call of the runner to its answer.
 func cpuTime(out *runner.Outcome, err error, took time.Duration, l runner.Limits) time.Duration {
 	var notBegun *runner.Error
+	var gone *runner.GoneError
 	switch {
+	case errors.As(err, &gone) && gone.Reason != runner.GoneLost:
+		return 0 // it ended before the run had its turn
 	case errors.As(err, &notBegun) && notBegun.Code != runner.CodeEnv:
 		return 0
 	case err != nil:

@@ -17,6 +17,7 @@ import (
 
 	"notebox/access"
 	"notebox/runner"
+	"notebox/runner/runnertest"
 )
 
 // named is a line of a keys file.
@@ -282,8 +283,31 @@ func TestNewKeyOfAName(t *testing.T) {
 // TestNothingOfAnothers calls each route that needs a key with things of another's.
 // A new route fails here until it has a row.
 func TestNothingOfAnothers(t *testing.T) {
-	s := newService(t, withLines(t, access.Options{}, named("alice", "a", ""), "b"))
+	offered := runnertest.NewFakeSessions()
+	s := newService(t, withLines(t, access.Options{}, named("alice", "a", ""), "b"), func(c *Config) { c.Sessions = offered })
 	runs := s.hold()
+	session := sessionsPath + "/" + s.opened(s.call("POST", sessionsPath, "X-API-Key", "a")).ID
+	putFile := func(key, path, content string) answer {
+		req := s.request("PUT", session+"/files/"+path, "", strings.NewReader(content))
+		req.Header.Set("X-API-Key", key)
+		return s.do(req)
+	}
+	require.Equal(t, 201, putFile("a", "theirs", "AAA").StatusCode)
+	// notOthers holds that a session's route is another's 404, and does its work for
+	// the owner.
+	notOthers := func(method, path, contentType, body string, status int) func(*testing.T) {
+		return func(t *testing.T) {
+			for _, key := range []string{"b", "a"} {
+				req := s.request(method, session+path, contentType, strings.NewReader(body))
+				req.Header.Set("X-API-Key", key)
+				a := s.do(req)
+				require.Equal(t, map[string]int{"b": 404, "a": status}[key], a.StatusCode, "%s", a.body)
+				if key == "b" {
+					require.Contains(t, string(a.body), "there is nothing at this address")
+				}
+			}
+		}
+	}
 	going := s.accepted(s.do(s.with(`{"code":"x","files":[{"name":"in","content":"QUFB"}]}`, "Prefer", async, idempotent, "k", "X-API-Key", "a")))
 	<-runs.started
 	kept := s.keptOf(s.upload(keyed("a"), "in", "AAA"))[0].ID
@@ -331,6 +355,27 @@ func TestNothingOfAnothers(t *testing.T) {
 			require.Equal(t, 404, s.call("DELETE", "/v1/files/"+kept, "X-API-Key", "b").StatusCode)
 			require.Equal(t, 204, s.call("DELETE", "/v1/files/"+kept, "X-API-Key", "a").StatusCode)
 		}},
+		{"POST /v1/sessions", func(t *testing.T) { // nor can code be run in one
+			a := s.do(s.with(`{"code":"x","session":"`+strings.TrimPrefix(session, sessionsPath+"/")+`"}`, "X-API-Key", "b"))
+			require.Equal(t, 404, a.StatusCode)
+			require.Contains(t, string(a.body), "session: there is no such session")
+		}},
+		{"GET /v1/sessions", func(t *testing.T) {
+			require.JSONEq(t, `{"sessions":[]}`, string(s.call("GET", sessionsPath, "X-API-Key", "b").body))
+			require.Contains(t, string(s.call("GET", sessionsPath, "X-API-Key", "a").body), strings.TrimPrefix(session, sessionsPath+"/"))
+		}},
+		{"GET /v1/sessions/:id", notOthers("GET", "", "", "", 200)},
+		{"POST /v1/sessions/:id/interrupt", notOthers("POST", "/interrupt", "", "", 204)},
+		{"POST /v1/sessions/:id/restart", notOthers("POST", "/restart", "", "", 200)},
+		{"GET /v1/sessions/:id/files", notOthers("GET", "/files", "", "", 200)},
+		{"GET /v1/sessions/:id/files/*", notOthers("GET", "/files/theirs", "", "", 200)},
+		{"PUT /v1/sessions/:id/files/*", func(t *testing.T) {
+			require.Equal(t, 404, putFile("b", "theirs", "BBB").StatusCode)
+			require.Equal(t, "AAA", string(s.call("GET", session+"/files/theirs", "X-API-Key", "a").body))
+		}},
+		{"POST /v1/sessions/:id/move", notOthers("POST", "/move", "application/json", `{"from":"theirs","to":"moved"}`, 200)},
+		{"DELETE /v1/sessions/:id/files/*", notOthers("DELETE", "/files/moved", "", "", 204)},
+		{"DELETE /v1/sessions/:id", notOthers("DELETE", "", "", "", 204)},
 	} {
 		t.Run(c.route, func(t *testing.T) {
 			method, path, _ := strings.Cut(c.route, " ")

@@ -10,9 +10,6 @@ import (
 	"notebox/agent/tool"
 )
 
-// agentLanguage is what the agent's tool runs.
-const agentLanguage = "python"
-
 // agentExecutor runs an agent's code as its caller's: as a request of its own would,
 // with the same limits.
 type agentExecutor struct {
@@ -41,12 +38,13 @@ func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result,
 	case end.problem != nil:
 		return nil, ofModelsCode(end.problem)
 	}
-	return toolResult(e.answer), nil
+	result := resultOf(e.answer)
+	return &result, nil
 }
 
 // plan checks what a model wants to run, and makes it known to this process.
 func (x *agentExecutor) plan(ctx context.Context, e *execution, r agent.Run) (err error) {
-	req := &request{Code: ptr(text(r.Code)), Language: ptr(text(agentLanguage)), linkImages: true}
+	req := &request{Code: ptr(text(r.Code)), Language: ptr(text(toolLanguage)), linkImages: true}
 	if r.Timeout > 0 {
 		req.Timeout = ptr(seconds(r.Timeout.Seconds()))
 	}
@@ -70,19 +68,4 @@ func ofModelsCode(err error) error {
 		return &tool.CallError{Reason: "its program " + p.text}
 	}
 	return err
-}
-
-// toolResult is what a model is told of a reply.
-func toolResult(a *reply) *tool.Result {
-	r := &tool.Result{Status: string(a.Status), Text: a.Text, Hint: a.Hint}
-	if a.Error != nil {
-		r.Error = &tool.Raised{Name: a.Error.Name, Message: a.Error.Message, Traceback: a.Error.Traceback, Line: a.Error.Line}
-	}
-	for _, i := range a.Images {
-		r.Images = append(r.Images, tool.Image{Name: i.Name, MediaType: i.MediaType, URL: i.URL, Error: i.Error})
-	}
-	for _, f := range a.Files {
-		r.Files = append(r.Files, tool.File{Path: f.Path, Bytes: int64(f.Bytes), URL: f.URL, Error: f.Error})
-	}
-	return r
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"notebox/access"
 	"notebox/agent"
 	"notebox/agent/tool"
 )
@@ -96,7 +95,11 @@ func (s *Server) runAgent(c echo.Context) error {
 	}
 	id = "ask_" + strings.TrimPrefix(id, "run_")
 	c.Set(runKey, id)
-	a, err := s.agents.agent(&agentExecutor{s, caller, s.base(c.Request())}, s.agentAbout(caller))
+	about, err := s.aboutTool(caller)
+	if err != nil {
+		return err // the caller's key does not have the language
+	}
+	a, err := s.agents.agent(&agentExecutor{s, caller, s.base(c.Request())}, about)
 	if err != nil {
 		return err
 	}
@@ -192,18 +195,6 @@ func (s *Server) ofAgent(ctx context.Context, err error) error {
 		return &problem{status: http.StatusBadGateway, text: ofModel.Public(), cause: err}
 	}
 	return err
-}
-
-// agentAbout is what a model is told of this service.
-func (s *Server) agentAbout(caller *access.Caller) tool.About {
-	about := tool.About{Timeout: min(s.limits.Timeout, s.maxTimeout), MaxTimeout: s.maxTimeout}
-	if env := s.byLanguage(agentLanguage); env != nil && caller.MayUse(env.Name, env.Language) == nil {
-		about.Notes = env.Notes
-		for _, p := range env.Packages {
-			about.Packages = append(about.Packages, p.Name)
-		}
-	}
-	return about
 }
 
 // agents are the questions that are answered at a time.

@@ -43,6 +43,11 @@ type limitsEntry struct {
 	MaxUpload  int64   `json:"max_upload_bytes"`
 	MaxInputs  int     `json:"max_inputs"`
 	Network    bool    `json:"network"`
+
+	Sessions      bool    `json:"sessions"`
+	SessionTTL    float64 `json:"session_ttl_seconds"`
+	MaxSessionTTL float64 `json:"max_session_ttl_seconds"`
+	SessionIdle   float64 `json:"session_idle_seconds"`
 }
 
 // listEnvironments answers GET /v1/environments.
@@ -55,6 +60,11 @@ func (s *Server) listEnvironments(c echo.Context) error {
 		MaxBody: s.maxBody, MaxUpload: s.maxUpload, MaxInputs: maxInputs,
 		Network: s.network != nil,
 	}}
+	if offered := s.sessions; offered != nil {
+		answer.Limits.Sessions = true
+		answer.Limits.SessionTTL, answer.Limits.MaxSessionTTL = offered.ttl.Seconds(), offered.maxTTL.Seconds()
+		answer.Limits.SessionIdle = offered.idle.Seconds()
+	}
 	caller := callerOf(c)
 	for i, e := range s.environments {
 		if !caller.Sees(e.Name, e.Language) {

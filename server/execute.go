@@ -36,7 +36,7 @@ func (s *Server) execute(c echo.Context) error {
 			return err // before its body is read
 		}
 	}
-	t, err := s.begin(c, w)
+	t, err := s.begin(c, w, s.readRequest)
 	if err != nil {
 		return err
 	}
@@ -56,10 +56,13 @@ func (s *Server) execute(c echo.Context) error {
 	return s.answerEnding(c, end)
 }
 
+// reader decodes the body of a request for a run.
+type reader func(*http.Request, *workspace) (*request, error)
+
 // begin takes a request in, and finds the execution that its Idempotency-Key stands
 // for. Where it returns a ticket, leave must be called.
-func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
-	e, err := s.takeIn(c, w)
+func (s *Server) begin(c echo.Context, w wishes, read reader) (*ticket, error) {
+	e, err := s.takeIn(c, w, read)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +81,9 @@ func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
 	if err != nil {
 		return nil, err
 	}
+	if lost := e.plan.session.whyLost(); lost != nil && t.id == e.id {
+		return nil, lost // no reply that is there stands for the request
+	}
 	if t.id != e.id {
 		t.leave()
 		t.own = nil
@@ -90,7 +96,7 @@ func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
 // takeIn reads a request and checks it. Only so many that need the disk do that at
 // one time, until what they name is fetched, see Config.MaxIntake: clients that send
 // little, however slowly, keep nobody out. The runner admits only what is whole.
-func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
+func (s *Server) takeIn(c echo.Context, w wishes, read reader) (*execution, error) {
 	e := s.newExecution(callerOf(c), w.async || w.key != "")
 	e.ctx = below(e.ctx, c.Request().Context())
 	taken := false
@@ -109,13 +115,16 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 		}
 	}
 	r := c.Request()
-	req, err := s.readRequest(r, e.work)
+	req, err := read(r, e.work)
 	if err != nil {
 		return nil, err
 	}
 	p, err := s.makePlan(r.Context(), req, e.caller)
 	if err != nil {
 		return nil, err
+	}
+	if lost := p.session.whyLost(); lost != nil && w.key == "" {
+		return nil, lost
 	}
 	if w.key != "" {
 		if e.fingerprint, err = fingerprint(req, p); err != nil {
@@ -129,6 +138,9 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 	p.spec.Owner = e.owner
 	e.id, e.plan = p.spec.ID, p
 	c.Set(runKey, e.id)
+	if p.session != nil {
+		c.Set(sessionKey, p.session.id)
+	}
 	taken = true
 	return e, nil
 }
@@ -143,7 +155,7 @@ func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) 
 	events := s.newSink(ctx, p, to)
 	defer events.end()
 	asked := time.Now()
-	out, err := s.runner.Run(ctx, p.spec, events)
+	out, err := s.runnerOf(p).Run(ctx, p.spec, events)
 	p.place.Charge(cpuTime(out, err, time.Since(asked), p.spec.Limits))
 	if err != nil {
 		return nil, err

@@ -25,7 +25,9 @@ func fingerprint(req *request, p *plan) (string, error) {
 		Timeout     *float64
 		StopOnError bool
 		LinkImages  bool
-		Network     bool `json:",omitempty"`
+		Network     bool   `json:",omitempty"`
+		Session     string `json:",omitempty"` // it has one environment
+		Command     bool   `json:",omitempty"`
 		Files       []file
 	}
 	var err error
@@ -36,6 +38,9 @@ func fingerprint(req *request, p *plan) (string, error) {
 		asks.Notebook = book
 	}
 	asks.Environment, asks.Env = p.spec.Environment.Name, p.spec.Env
+	if p.session != nil {
+		asks.Environment, asks.Session, asks.Command = "", p.session.id, p.session.command != ""
+	}
 	asks.Timeout = (*float64)(req.Timeout)
 	asks.StopOnError, asks.LinkImages = p.spec.StopOnError, p.linkImages
 	asks.Network = p.spec.Network != nil

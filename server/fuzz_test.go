@@ -8,16 +8,19 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
 	"notebox/notebook"
 	"notebox/runner"
+	"notebox/runner/runnertest"
 	"notebox/storage"
 )
 
@@ -144,13 +147,17 @@ func requireProblem(t *testing.T, s *Server, p *problem) {
 }
 
 // fuzzServer is a service whose runs are run's, and which stores nothing.
-func fuzzServer(f *testing.F, temp string, run runFunc) *Server {
+func fuzzServer(f *testing.F, temp string, run runFunc, change ...func(*Config)) *Server {
 	store, err := storage.Open(context.Background(), storage.Options{URL: "mem://"})
 	require.NoError(f, err)
-	server, err := New(Config{
+	cfg := Config{
 		Runner: run, Store: failingStore{store, func(string) bool { return true }},
 		Environments: []environments.Environment{python}, TempDir: temp, MaxBody: 1 << 20, MaxUpload: 1 << 20,
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	server, err := New(cfg)
 	require.NoError(f, err)
 	return server
 }
@@ -288,6 +295,83 @@ func FuzzForm(f *testing.F) {
 		for path, put := range files {
 			requireSafeName(t, path)
 			require.Equal(t, string(content), put)
+		}
+	})
+}
+
+// FuzzSessionRequest holds that no body opens a session with what a session may not
+// have, and none is a 5xx or leaves a temporary file.
+func FuzzSessionRequest(f *testing.F) {
+	contentType, body := formBody(formPart{`name="ttl"`, "5"}, formPart{`name="files"; filename="a/b"`, "\x00"})
+	f.Add("application/json", `{"language":"python","ttl":1e3,"idle":5,"env":{"A":"b"},"network":false,"files":[{"name":"a","content":"YQ=="}]}`)
+	f.Add("application/json", `{"ttl":1e999}`)
+	f.Add("application/json", "")
+	f.Add(contentType, body)
+	f.Add("multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=idle\r\n\r\nNaN\r\n--b--")
+	offered := runnertest.NewFakeSessions()
+	temp := f.TempDir()
+	server := fuzzServer(f, temp, nil, func(c *Config) { c.Sessions = offered })
+	f.Fuzz(func(t *testing.T, contentType, body string) {
+		var spec runner.SessionSpec
+		offered.OnOpen = func(_ context.Context, s runner.SessionSpec) error { spec = s; return nil }
+		req := httptest.NewRequest(http.MethodPost, "http://localhost/v1/sessions", strings.NewReader(body))
+		req.Header.Set("Content-Type", contentType)
+		w := httptest.NewRecorder()
+		server.Handler().ServeHTTP(w, req)
+		require.Less(t, w.Code, 500, "%s", w.Body)
+		require.True(t, json.Valid(w.Body.Bytes()))
+		entries, err := os.ReadDir(temp)
+		require.NoError(t, err)
+		require.Empty(t, entries)
+		if w.Code != http.StatusCreated {
+			require.Empty(t, spec.ID)
+			return
+		}
+		require.True(t, spec.TTL >= minSessionTime && spec.TTL <= DefaultMaxSessionTTL, spec.TTL)
+		require.True(t, spec.Idle >= minSessionTime && spec.Idle <= DefaultMaxSessionTTL, spec.Idle)
+		require.Nil(t, spec.Network)
+		for _, in := range spec.Inputs {
+			requireSafeName(t, in.Path)
+		}
+		offered.Forget("", spec.ID)
+	})
+}
+
+// FuzzSessionPath holds that a path, of whatever route, leads below /mnt/data, and that
+// the path's own address gives it again.
+func FuzzSessionPath(f *testing.F) {
+	for _, seed := range []string{"a/b.png", "..%2fx", "%2e%2e/x", "a%252fb", "a%5cb", "a//b", "%00", "%c3%a9", "a/./b", "%", "a;b?c", "/mnt/data/a", "/etc/passwd", "%0d%0aX: y", "\xff"} {
+		f.Add(seed)
+	}
+	id := "ses_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9"
+	prefix := sessionsPath + "/" + id + "/files/"
+	below := func(t *testing.T, name string) {
+		for part := range strings.SplitSeq(name, "/") {
+			require.NotContains(t, []string{"", ".", ".."}, part)
+		}
+		require.NotContains(t, name, "\x00")
+		require.True(t, utf8.ValidString(name))
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		if given, err := givenPath("path", path); err == nil && given != "" {
+			below(t, given)
+		}
+		u, err := url.ParseRequestURI(prefix + path)
+		if err != nil {
+			return
+		}
+		name, ok := sessionPathOf(u, id)
+		if !ok {
+			return
+		}
+		below(t, name)
+		again, ok := sessionPathOf(&url.URL{Path: prefix + name}, id)
+		require.True(t, ok)
+		require.Equal(t, name, again)
+		h := http.Header{}
+		describeSessionFile(h, runner.FileInfo{Path: name, Size: 1}, []byte("x"))
+		for header, values := range h {
+			require.Regexp(t, `^[ -~]*$`, values[0], header)
 		}
 	})
 }

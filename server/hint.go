@@ -33,7 +33,10 @@ func hint(p *plan, out *runner.Outcome, r *notebook.Result) string {
 		return "The run was cancelled before it ended: send it again if its result is still wanted."
 	}
 	if r.Error == nil {
-		return "The code raised an exception: read the output, correct the code and send all of it again, since nothing is kept between runs."
+		if code := out.ExitCode; code != nil {
+			return fmt.Sprintf("The command ended with exit code %d: read what it wrote, correct it and send it again.", *code)
+		}
+		return "The code raised an exception: read the output, " + again(p)
 	}
 	return hintForError(p, r.Error)
 }
@@ -67,16 +70,18 @@ func hintForError(p *plan, e *notebook.Exception) string {
 	case e.Name == "FileNotFoundError" && (strings.Contains(e.Traceback, "_execute_child") || strings.Contains(e.Traceback, "subprocess.py")):
 		return "The program that the code starts, or the folder to start it in, is not there, and nothing can be installed: do the same with a package, such as " + packages(p) + "."
 	case e.Name == "FileNotFoundError":
-		return "Files are there only if they are sent with the request, below /mnt/data; " + sent(p) + "."
+		return whereFiles(p)
 	case e.Name == "StdinNotImplementedError" || e.Name == "EOFError" && strings.Contains(e.Traceback, "input("):
 		return "Nobody is there to answer input(): put the values into the code."
 	case e.Name == "SyntaxError" || e.Name == "IndentationError" || e.Name == "TabError":
-		return fmt.Sprintf("The code is not valid%s: correct it and send all of it again.", place(e))
+		return fmt.Sprintf("The code is not valid%s: %s", place(e), again(p))
 	case slices.Contains(needsNetwork, e.Name) || saysNoNetwork.MatchString(e.Message):
 		if p.spec.Network != nil {
 			return "Code reaches the network only through the proxy that HTTPS_PROXY names, and there only hosts that the service's operator allows: use such a host, or send the data in files, where a url is fetched before the run."
 		}
 		return "The sandbox has no network: send the data in files, where a url is fetched before the run."
+	case e.Name == "KeyboardInterrupt" && p.session != nil:
+		return "The code was interrupted; the variables and files of this session are kept."
 	case e.Name == "KeyboardInterrupt":
 		return "The code was interrupted: make it do less work, or ask for more time with timeout."
 	case strings.Contains(e.Message, "No space left on device"):
@@ -86,7 +91,23 @@ func hintForError(p *plan, e *notebook.Exception) string {
 	case strings.Contains(e.Message, "Read-only file system"):
 		return "Only /mnt/data and /tmp can be written to: write results to /mnt/data, from where they are returned."
 	}
-	return fmt.Sprintf("The code raised %s%s: correct it and send all of it again, since nothing is kept between runs.", className(e.Name), place(e))
+	return fmt.Sprintf("The code raised %s%s: %s", className(e.Name), place(e), again(p))
+}
+
+// again says what to send after an exception.
+func again(p *plan) string {
+	if p.session != nil {
+		return "correct it and send it again; the variables and files of this session are kept."
+	}
+	return "correct it and send all of it again, since nothing is kept between runs."
+}
+
+// whereFiles says which files there are.
+func whereFiles(p *plan) string {
+	if p.session != nil {
+		return "Only files that were sent to this session or written in it are there, below /mnt/data; " + sent(p) + "."
+	}
+	return "Files are there only if they are sent with the request, below /mnt/data; " + sent(p) + "."
 }
 
 // place names the line of an exception as far as it is known.

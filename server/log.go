@@ -47,6 +47,9 @@ func who(c echo.Context) []slog.Attr {
 	if run, ok := c.Get(runKey).(string); ok {
 		attrs = append(attrs, slog.String("run", run))
 	}
+	if session, ok := c.Get(sessionKey).(string); ok {
+		attrs = append(attrs, slog.String("session", session))
+	}
 	if owner := ownerOf(c); owner != "" {
 		attrs = append(attrs, slog.String("owner", owner))
 	}

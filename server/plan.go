@@ -39,6 +39,7 @@ type plan struct {
 	started     time.Time
 	base        string      // what links start with
 	place       *access.Run // of the caller's runs; nil without keys
+	session     *inSession  // nil: in a sandbox of its own
 }
 
 // makePlan checks everything in a request that can be checked before a file is
@@ -51,10 +52,16 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 	if err != nil {
 		return nil, err
 	}
-	env, err := s.environment(req, book)
+	p := &plan{inputs: &req.inputs, linkImages: req.linkImages}
+	if req.Session == nil {
+		p.environment, err = s.environment(req, book)
+	} else {
+		err = s.planSession(p, req, cells, book, caller)
+	}
 	if err != nil {
 		return nil, err
 	}
+	env := p.environment
 	if err := caller.MayUse(env.Name, env.Language); err != nil {
 		return nil, err
 	}
@@ -62,17 +69,19 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{environment: env, inputs: &req.inputs, linkImages: req.linkImages}
 	p.spec = runner.Spec{
-		Environment: runner.Environment{Name: env.Name, Image: env.Image, WarmUp: env.WarmUp},
+		Environment: environmentOf(env),
 		StopOnError: req.StopOnError == nil || *req.StopOnError,
 		Network:     network,
 		Limits:      s.limits,
 	}
+	if p.session != nil {
+		p.spec.Command = p.session.command
+	}
 	if p.spec.Limits.Timeout, err = s.timeout(req.Timeout); err != nil {
 		return nil, err
 	}
-	if p.spec.Env, err = req.kernelEnv(); err != nil {
+	if p.spec.Env, err = kernelEnv(req.Env); err != nil {
 		return nil, err
 	}
 	if size := req.inputs.size(); size > s.limits.DataSize {
@@ -83,7 +92,7 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 	}
 	_, span := s.tracer.Start(ctx, "notebook.New")
 	defer EndSpan(span)()
-	if p.spec.Notebook, err = makeNotebook(cells, book, env); err != nil {
+	if p.spec.Notebook, err = makeNotebook(cells, book, p.kernel()); err != nil {
 		return nil, err
 	}
 	span.SetAttributes(attribute.Int("notebox.notebook.bytes", len(p.spec.Notebook)))
@@ -98,8 +107,6 @@ func tooMuch(room int64) *problem {
 // unsupported refuses what the contract knows and this version does not do.
 func (req *request) unsupported() error {
 	switch {
-	case req.Session != nil:
-		return unfit("session", "is not supported")
 	case len(req.Dependencies) > 0:
 		return unfit("dependencies", "are not supported")
 	}
@@ -207,13 +214,14 @@ func (s *Server) timeout(asked *seconds) (time.Duration, error) {
 	return max(time.Duration(f*float64(time.Second)), time.Millisecond), nil
 }
 
-func (req *request) kernelEnv() (map[string]string, error) {
-	if len(req.Env) > maxEnv {
+// kernelEnv checks the variables of a request.
+func kernelEnv(given map[text]text) (map[string]string, error) {
+	if len(given) > maxEnv {
 		return nil, unfit("env", "there are more than %d variables", maxEnv)
 	}
 	out, size := map[string]string{}, 0
-	for _, name := range slices.Sorted(maps.Keys(req.Env)) {
-		value := req.Env[name]
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value := given[name]
 		field := "env." + printable(cut(string(name)))
 		if !envName.MatchString(string(name)) {
 			return nil, unfit(field, "is not the name of a variable: letters, digits and _, and no digit first")
@@ -229,8 +237,19 @@ func (req *request) kernelEnv() (map[string]string, error) {
 	return out, nil
 }
 
-func makeNotebook(cells []string, book []byte, env *environments.Environment) ([]byte, error) {
-	kernel := notebook.Kernel{Name: env.Kernel, DisplayName: env.DisplayName, Language: env.Language}
+// kernel is what the notebook says that it is for.
+func (p *plan) kernel() notebook.Kernel {
+	if p.spec.Command != "" {
+		return notebook.Kernel{Name: bash, DisplayName: "Bash", Language: bash}
+	}
+	return kernelOf(p.environment)
+}
+
+func kernelOf(env *environments.Environment) notebook.Kernel {
+	return notebook.Kernel{Name: env.Kernel, DisplayName: env.DisplayName, Language: env.Language}
+}
+
+func makeNotebook(cells []string, book []byte, kernel notebook.Kernel) ([]byte, error) {
 	if book == nil {
 		raw, err := notebook.New(cells, kernel)
 		return raw, ofNotebook("", http.StatusUnprocessableEntity, err)

@@ -49,7 +49,7 @@ var errProbeLate = errors.New("a run to prove readiness does not end")
 
 func (s *Server) newProber(r runner.Runner, every time.Duration) (*prober, error) {
 	env := &s.environments[0]
-	document, err := makeNotebook([]string{probeCode}, nil, env)
+	document, err := makeNotebook([]string{probeCode}, nil, kernelOf(env))
 	if err != nil {
 		return nil, fmt.Errorf("readiness: %w", err)
 	}

@@ -82,11 +82,19 @@ func problemOf(err error) *problem {
 	var slow *slowBodyError
 	var unsent *unsentError
 	var refused *access.Refusal
+	var gone *runner.GoneError
+	var ofFile *runner.FileError
 	switch {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &refused):
 		return ofAccess(refused)
+	case errors.As(err, &gone):
+		return goneProblem(gone)
+	case errors.Is(err, runner.ErrNoSession):
+		return notFound()
+	case errors.As(err, &ofFile):
+		return ofSessionFile("path", ofFile)
 	case errors.As(err, &unsent):
 		return &problem{status: statusClientGone, text: "the client is gone", cause: err}
 	case errors.As(err, &ofRunner) && ofRunner.Code == runner.CodeEnv:

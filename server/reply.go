@@ -26,6 +26,8 @@ type reply struct {
 	Hint      string         `json:"hint"`
 	Notebook  *notebookLink  `json:"notebook"` // null where there is none or it could not be stored
 	Truncated bool           `json:"truncated"`
+	Session   *sessionRef    `json:"session"`   // null for a run in a sandbox of its own
+	ExitCode  *int           `json:"exit_code"` // of a command; null where there was none, or it did not end by itself
 	Usage     usage          `json:"usage"`
 
 	keeper *keeper // of the run
@@ -73,7 +75,9 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 		Images:    imagesOf(blobs, k, p.linkImages),
 		Files:     append([]fileEntry{}, events.files...),
 		Skipped:   skippedOf(out, result, events.files, blobs, k),
-		Hint:      hint(p, out, result),
+		Hint:      s.hintFor(p, out, result),
+		Session:   p.session.ref(out),
+		ExitCode:  out.ExitCode,
 		Truncated: out.Status == runner.StatusOutputLimit || result.Truncated || !complete,
 		Usage: usage{
 			QueueMS: out.Usage.Queue.Milliseconds(), WallMS: out.Usage.Wall.Milliseconds(),
@@ -90,6 +94,11 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 	}
 	if e := result.Error; e != nil {
 		a.Error = &exception{e.Name, e.Message, e.Traceback, e.Cell, e.Line}
+	} else if a.Error = commandFailed(out); a.Error != nil {
+		a.Text = endLine(a.Text) + "[" + a.Error.Message + "]\n"
+	}
+	if out.KernelRestarted {
+		a.Text = endLine(a.Text) + "[" + restartedText + "]\n"
 	}
 	return a
 }
@@ -158,6 +167,14 @@ func cellPath(cell int, mediaType string) string {
 		return fmt.Sprintf("cell %d", cell)
 	}
 	return fmt.Sprintf("cell %d: %s", cell, mediaType)
+}
+
+// endLine is a text that another line can follow.
+func endLine(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
 }
 
 // oneLine keeps a hostile name from looking like more than a name.

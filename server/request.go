@@ -162,7 +162,7 @@ func (s *Server) formsTaken() string {
 // refuses what no form knows: a typing error must not be a silent default.
 func (req *request) readQuery(query url.Values) error {
 	for name, values := range query {
-		raw := req.mediaType != "" && slices.Contains([]string{"language", "timeout", "stop_on_error"}, name)
+		raw := req.mediaType != "" && slices.Contains([]string{"language", "timeout", "stop_on_error", "session"}, name)
 		switch {
 		case name != "images" && !raw:
 			return malformed("query", "there is no parameter %s", quote(name))

@@ -24,7 +24,9 @@ var textParts = []string{
 type form struct {
 	server *Server
 	work   *workspace
-	req    *request
+	names  []string // of the text parts, in the order in which errors in them are told
+	inputs *inputs  // takes the file parts
+	set    func(name string, raw []byte) error
 	texts  map[string]*spool
 	left   int64 // bytes that the text parts may still have together
 }
@@ -34,11 +36,21 @@ type form struct {
 // is a file; one without is JSON text as the field files is. Files go to the
 // workspace as they arrive, texts are looked at when all has arrived.
 func (s *Server) readForm(r *http.Request, boundary string, work *workspace) (*request, error) {
-	f := &form{server: s, work: work, req: new(request), texts: map[string]*spool{}, left: s.maxBody}
-	if err := s.readParts(r, boundary, f.take); err != nil {
+	req := new(request)
+	f := &form{server: s, work: work, names: textParts, inputs: &req.inputs, set: req.setPart}
+	if err := f.read(r, boundary); err != nil {
 		return nil, err
 	}
-	return f.req, f.decode(r)
+	return req, req.takeFiles(work)
+}
+
+// read reads a form and sets its fields.
+func (f *form) read(r *http.Request, boundary string) error {
+	f.texts, f.left = map[string]*spool{}, f.server.maxBody
+	if err := f.server.readParts(r, boundary, f.take); err != nil {
+		return err
+	}
+	return f.decode(r)
 }
 
 // readParts calls take for each part of a form, which is to read it to its end. The form
@@ -109,7 +121,7 @@ func (f *form) take(part *multipart.Part) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(textParts, name) {
+	if !slices.Contains(f.names, name) {
 		return malformed(printable(cut(name)), "there is no such field")
 	}
 	if name == "files" && isFile {
@@ -119,7 +131,7 @@ func (f *form) take(part *multipart.Part) error {
 }
 
 func (f *form) takeFile(part *multipart.Part, filename string) error {
-	in, p := f.req.inputs.add(fmt.Sprintf("files[%d]", len(f.req.inputs.list)), filename)
+	in, p := f.inputs.add(fmt.Sprintf("files[%d]", len(f.inputs.list)), filename)
 	if p != nil {
 		return p
 	}
@@ -144,9 +156,9 @@ func (f *form) takeText(part *multipart.Part, name string) error {
 	return nil
 }
 
-// decode makes the texts the request's fields.
+// decode sets the fields of the texts.
 func (f *form) decode(r *http.Request) error {
-	for _, name := range textParts {
+	for _, name := range f.names {
 		sp := f.texts[name]
 		if sp == nil {
 			continue
@@ -155,13 +167,13 @@ func (f *form) decode(r *http.Request) error {
 			if !utf8.Valid(raw) {
 				return malformed(name, "is not valid UTF-8")
 			}
-			return f.req.setPart(name, raw)
+			return f.set(name, raw)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return f.req.takeFiles(f.work)
+	return nil
 }
 
 func (req *request) setPart(name string, raw []byte) (err error) {

@@ -98,7 +98,7 @@ func TestBadForms(t *testing.T) {
 		{"infinite", []formPart{code, {`name="timeout"`, "inf"}}, 422, "timeout: "},
 		{"-1", []formPart{code, {`name="timeout"`, "-1"}}, 422, "timeout: "},
 		{"no number", []formPart{code, {`name="timeout"`, "5s"}}, 400, "timeout: "},
-		{"session", []formPart{code, {`name="session"`, "s"}}, 422, "session: "},
+		{"session", []formPart{code, {`name="session"`, "s"}}, 403, "session: this service's operator allows no sessions"},
 		{"network", []formPart{code, {`name="network"`, "true"}}, 403, "network: "},
 		{"dependencies", []formPart{code, {`name="dependencies"`, `["x"]`}}, 422, "dependencies: "},
 		{"dependencies that are no JSON", []formPart{code, {`name="dependencies"`, `numpy`}}, 422, "dependencies: are not supported"},

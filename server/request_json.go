@@ -19,24 +19,29 @@ import (
 const maxNesting = notebook.MaxDepth + 1
 
 func (s *Server) readJSON(r *http.Request, work *workspace) (*request, error) {
+	req := new(request)
+	return req, s.readObject(r, work, req, func() error { return req.takeFiles(work) })
+}
+
+// readObject reads a body that is one JSON text into v; then is called where that was
+// right, while the text is held.
+func (s *Server) readObject(r *http.Request, work *workspace, v any, then func() error) error {
 	if r.ContentLength > s.maxBody {
-		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
+		return tooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
 	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
-		return nil, ofBody(err, notWhole)
+		return ofBody(err, notWhole)
 	}
-	req := new(request)
-	err = s.withText(r, body, func(raw []byte) error {
+	return s.withText(r, body, func(raw []byte) error {
 		if len(raw) == 0 {
 			return malformed("", "the body is empty")
 		}
-		if err := decodeJSON("", raw, req); err != nil {
+		if err := decodeJSON("", raw, v); err != nil {
 			return err
 		}
-		return req.takeFiles(work)
+		return then()
 	})
-	return req, err
 }
 
 // withText calls fn with the text of a spool. Of large ones only a few are in
@@ -143,8 +148,14 @@ func cut(s string) string {
 // takeFiles moves Files to the inputs; a form's file parts may be there already.
 // Large ones go to the workspace: they would else be in memory while the run waits.
 func (req *request) takeFiles(work *workspace) error {
-	for _, f := range req.Files {
-		field := fmt.Sprintf("files[%d]", len(req.inputs.list))
+	err := req.inputs.take(req.Files, work)
+	req.Files = nil
+	return err
+}
+
+func (all *inputs) take(files []fileField, work *workspace) error {
+	for _, f := range files {
+		field := fmt.Sprintf("files[%d]", len(all.list))
 		from := 0
 		for _, given := range []*text{f.Content, f.URL, f.ID} {
 			if given != nil {
@@ -166,7 +177,7 @@ func (req *request) takeFiles(work *workspace) error {
 		case f.URL != nil:
 			name = nameFromURL(string(*f.URL))
 		}
-		in, p := req.inputs.add(field, name)
+		in, p := all.add(field, name)
 		if p != nil {
 			return p
 		}
@@ -191,7 +202,6 @@ func (req *request) takeFiles(work *workspace) error {
 			return err
 		}
 	}
-	req.Files = nil
 	return nil
 }
 

@@ -27,6 +27,9 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 			return nil, err
 		}
 	}
+	if query.Has("session") {
+		req.Session = ptr(text(query.Get("session")))
+	}
 	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
 		return nil, ofBody(err, notWhole)

@@ -71,7 +71,7 @@ func TestBadJSON(t *testing.T) {
 		{"notebook of an unknown language", `{"notebook":{"nbformat":4,"metadata":{"kernelspec":{"name":"j","language":"julia"}},"cells":[{"cell_type":"code","source":""}]}}`, 422, "notebook.metadata.kernelspec.language: \"julia\" is not known; there are: python, r"},
 		{"notebook of another language", `{"language":"r","notebook":{"nbformat":4,"metadata":{"kernelspec":{"name":"p","language":"python"}},"cells":[{"cell_type":"code","source":""}]}}`, 422, "language: "},
 
-		{"session", `{"code":"x","session":"s_1"}`, 422, "session: is not supported"},
+		{"session", `{"code":"x","session":"s_1"}`, 403, "session: this service's operator allows no sessions"},
 		{"dependencies", `{"code":"x","dependencies":["--index-url=http://x"]}`, 422, "dependencies: are not supported"},
 		{"network", `{"code":"x","network":true}`, 403, "network: this service's operator allows none"},
 		{"language", `{"code":"x","language":"cobol"}`, 422, `language: "cobol" is not known; there are: python, r`},

@@ -20,6 +20,7 @@ import (
 	"notebox/access"
 	"notebox/environments"
 	"notebox/runner"
+	"notebox/server/mcp"
 	"notebox/storage"
 )
 
@@ -56,6 +57,12 @@ type Config struct {
 	MaxIntake  int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
 	FetchAllow []string      // private hosts that files[].url may name; see egress.NewGuard
 
+	// Sessions are what callers may open; nil: none.
+	Sessions      runner.Sessions
+	SessionTTL    time.Duration // of a session that asks for nothing else; 0 is DefaultSessionTTL
+	MaxSessionTTL time.Duration // that a session may ask for; 0 is DefaultMaxSessionTTL
+	SessionIdle   time.Duration // without a call, of a session that asks for nothing else; 0 is DefaultSessionIdle
+
 	// Network is what runs reach that ask for one, and may have it; nil: none may.
 	Network runner.Network
 
@@ -79,12 +86,15 @@ type Config struct {
 
 // Defaults of Config's limits.
 const (
-	DefaultMaxTimeout = 300 * time.Second  // proxies and people give up before
-	DefaultMaxBody    = 25 << 20           // a long notebook with its old outputs
-	DefaultMaxUpload  = 512 << 20          // as much as /mnt/data holds
-	DefaultResultTTL  = 24 * time.Hour     // as long as the links in a result work
-	DefaultRetention  = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
-	DefaultMaxIntake  = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
+	DefaultMaxTimeout    = 300 * time.Second  // proxies and people give up before
+	DefaultMaxBody       = 25 << 20           // a long notebook with its old outputs
+	DefaultMaxUpload     = 512 << 20          // as much as /mnt/data holds
+	DefaultResultTTL     = 24 * time.Hour     // as long as the links in a result work
+	DefaultRetention     = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
+	DefaultSessionTTL    = time.Hour          // a conversation, or a piece of work
+	DefaultMaxSessionTTL = 24 * time.Hour     // its memory is held all the time
+	DefaultSessionIdle   = 15 * time.Minute   // a person reads an answer and writes the next question
+	DefaultMaxIntake     = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
 )
 
 // Store keeps what runs leave behind; *storage.Store is one.
@@ -128,6 +138,9 @@ type Server struct {
 	maxBody    int64
 	maxUpload  int64
 	fetcher    *fetcher
+	sessions   *sessions // nil: none are offered
+	mcp        *mcp.Handler
+	transfers  transfers
 	network    runner.Network // nil: none
 	agents     *agents        // nil: no model is configured
 	intake     chan struct{}  // a place for each request that is taken in at one time
@@ -181,8 +194,14 @@ func New(cfg Config) (*Server, error) {
 		observer:     cfg.Observer,
 		tracer:       cfg.Tracer,
 	}
+	if cfg.Sessions != nil {
+		s.sessions = &sessions{Sessions: cfg.Sessions, maxTTL: orDefault(cfg.MaxSessionTTL, DefaultMaxSessionTTL)}
+		s.sessions.ttl = min(orDefault(cfg.SessionTTL, DefaultSessionTTL), s.sessions.maxTTL)
+		s.sessions.idle = min(orDefault(cfg.SessionIdle, DefaultSessionIdle), s.sessions.maxTTL)
+	}
 	s.runs, s.cancelRuns = context.WithCancel(context.Background())
 	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
+	s.transfers.byOwner, s.transfers.share = map[string]int{}, func() bool { return s.keys.Len() > 1 }
 	s.running.share = func() bool { return s.keys.Len() > 1 }
 	s.agents = newAgents(cfg.Agent, s.running.share)
 	if s.limits == (runner.Limits{}) {
@@ -224,6 +243,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
+	s.mcp = mcp.NewHandler(inside{s.echo}, s.log)
 	s.background.Go(s.sweepRecords)
 	s.background.Go(s.sweepRuns)
 	return s, nil
@@ -246,6 +266,7 @@ func (s *Server) CancelRuns() { s.cancelRuns() }
 // goes on. Its handler must not be called any more.
 func (s *Server) Close() error {
 	s.CancelRuns()
+	s.mcp.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	swept := make(chan struct{})

@@ -226,6 +226,8 @@ type replyJSON struct {
 	Hint      string
 	Notebook  struct{ URL string }
 	Truncated bool
+	Session   *sessionRef
+	ExitCode  *int `json:"exit_code"`
 	Usage     map[string]int64
 }
 

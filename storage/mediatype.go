@@ -11,6 +11,21 @@ const sniffBytes = 512
 
 const unknownType = "application/octet-stream"
 
+// MediaType tells the type of a file that is not stored as a stored one's is told: by
+// its name and the begin of its content, as much as there is of the first 512 bytes.
+func MediaType(name string, head []byte) string {
+	return mediaType(name, head[:min(len(head), sniffBytes)])
+}
+
+// NamedType tells the type of a file by its name alone; application/octet-stream where
+// that says nothing. A browser must not be made to show one by it.
+func NamedType(name string) string {
+	if named, known := typesByExtension[strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))]; known {
+		return named
+	}
+	return unknownType
+}
+
 // mediaType tells the type of a file, without parameters: by its name, else by its first
 // bytes. A type that a browser shows in place must be right by both: a page that is
 // called plot.png is not shown as one.

@@ -17,6 +17,11 @@ import (
 // each of its phases.
 func Runner(next runner.Runner, t trace.Tracer) runner.Runner { return &tracedRunner{next, t} }
 
+// Sessions returns Sessions with such spans of the runs in them.
+func Sessions(next runner.Sessions, t trace.Tracer) runner.Sessions {
+	return runner.DecorateSessions(next, func(r runner.Runner) runner.Runner { return Runner(r, t) })
+}
+
 type tracedRunner struct {
 	next   runner.Runner
 	tracer trace.Tracer
@@ -59,6 +64,9 @@ func (r *tracedRunner) Run(ctx context.Context, spec runner.Spec, events runner.
 }
 
 func codeOf(err error) string {
+	if gone := (*runner.GoneError)(nil); errors.As(err, &gone) {
+		return string(gone.Reason)
+	}
 	if known := (*runner.Error)(nil); errors.As(err, &known) {
 		return string(known.Code)
 	}

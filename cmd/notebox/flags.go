@@ -49,6 +49,7 @@ type settings struct {
 	now               func() time.Time // of the keys' limits; nil: time.Now
 	observe           observeSettings
 	network           networkSettings
+	sessions          sessionSettings
 	agent             agentSettings
 
 	getenv func(string) string // of the store's credentials and the model's; nil is os.Getenv
@@ -97,11 +98,12 @@ func (s *settings) register(f *flag.FlagSet) {
 
 	f.Var(&s.poolSize, "pool-size", "sandboxes that wait for runs, warm: a number, or one for each language, python=4,r=1; 0 starts one for each run (default: one for each core that memory has room for)")
 	f.IntVar(&s.poolMax, "pool-max", 0, "how many may wait when runs come faster than that (default: twice the pool's size)")
-	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "sandboxes that exist at one time: starting, warm, running, being removed (default: --max-running and the pool)")
+	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "sandboxes that exist at one time: starting, warm, running, being removed (default: --max-running, the pool and --max-sessions)")
 	f.DurationVar(&s.startTimeout, "start-timeout", runner.DefaultStartTimeout, "how long a sandbox may take to be ready")
 	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
 	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place; with several API keys, one waits in at most as many as are left free")
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
+	s.sessions.register(f)
 	s.observe.register(f)
 	s.agent.register(f)
 	f.DurationVar(&s.drain, "drain", 20*time.Second, "how long runs may go on after a signal to end")
@@ -133,7 +135,7 @@ func (s *settings) check() error {
 			return fmt.Errorf("%s is out of range", p.flag)
 		}
 	}
-	return errors.Join(s.observe.check(), s.files.check(), s.agent.check())
+	return errors.Join(s.observe.check(), s.files.check(), s.sessions.check(), s.agent.check())
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

@@ -93,17 +93,27 @@ func (p *program) observe(cfg *server.Config, admission *runner.Admission, all [
 	for _, e := range all {
 		names = append(names, e.Name)
 	}
-	p.metrics = metrics.New(metrics.Sources{
+	sources := metrics.Sources{
 		Pool:         p.pool.Stats,
 		Runs:         func() (int, int) { return admission.Running(), admission.Waiting() },
 		Environments: names,
-	})
+	}
+	if p.sessions != nil {
+		sources.Sessions = p.sessions.Stats
+	}
+	p.metrics = metrics.New(sources)
 	p.metrics.Reaped(p.reaped)
 	cfg.Runner, cfg.Store = p.metrics.Runner(cfg.Runner), p.metrics.Store(cfg.Store)
+	if cfg.Sessions != nil {
+		cfg.Sessions = p.metrics.Sessions(cfg.Sessions)
+	}
 	cfg.Metrics, cfg.Observer = p.metrics.Handler(), p.metrics
 	if tracer != nil {
 		cfg.Tracer = tracer
 		cfg.Runner, cfg.Store = tracing.Runner(cfg.Runner, tracer), tracing.Store(cfg.Store, tracer)
+		if cfg.Sessions != nil {
+			cfg.Sessions = tracing.Sessions(cfg.Sessions, tracer)
+		}
 	}
 	if every := p.settings.observe.probeEvery; every > 0 {
 		cfg.Prober, cfg.ProbeEvery = runner.NewSingleUse(p.pool), every

@@ -71,6 +71,7 @@ type program struct {
 	store    *storage.Store
 	engine   *docker.Engine
 	pool     *runner.Pool
+	sessions *runner.LiveSessions // nil: there are none
 	metrics  *metrics.Metrics
 	reaped   int // sandboxes of an earlier process
 	listener net.Listener
@@ -150,8 +151,7 @@ func (p *program) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// openEngine also removes what an earlier process left behind, and makes sure
-// that sandboxes can be started.
+// openEngine also makes sure that sandboxes can be started.
 func (p *program) openEngine(ctx context.Context) ([]environments.Environment, error) {
 	all, err := environments.Load()
 	if err != nil {
@@ -183,17 +183,11 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 			return nil, err
 		}
 	}
-	reaped, err := p.engine.Reap(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if p.reaped = reaped; reaped > 0 {
-		p.log.Info("removed sandboxes that an earlier process left behind", "count", reaped)
-	}
 	return all, nil
 }
 
-// openPool begins to fill the pool. What it has is removed before the engine closes.
+// openPool makes a pool that is not filled yet. What it has is removed before the engine
+// closes.
 func (p *program) openPool(ctx context.Context, all []environments.Environment) error {
 	s := &p.settings
 	cores, memory, err := p.engine.Capacity(ctx)
@@ -207,7 +201,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	if err != nil {
 		return err
 	}
-	o := runner.PoolOptions{Limits: s.limits, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Log: p.log}
+	o := runner.PoolOptions{Limits: s.limits, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Held: true, Log: p.log}
 	waiting := 0
 	for _, e := range all {
 		if n := sizes[e.Name]; n > 0 {
@@ -220,7 +214,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 		}
 	}
 	if o.MaxSandboxes == 0 {
-		o.MaxSandboxes = s.admission.MaxRunning + waiting
+		o.MaxSandboxes = s.admission.MaxRunning + waiting + s.sessions.max
 	}
 	p.pool = runner.NewPool(p.engine, o)
 	p.onClose(func() error {
@@ -273,6 +267,9 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		Retention:    p.settings.retention,
 		TempDir:      p.state.path("uploads"),
 		Log:          p.log,
+	}
+	if err := p.openSessions(ctx, &cfg, admitted); err != nil {
+		return err
 	}
 	p.observe(&cfg, admitted, all, tracer)
 	if p.api, err = server.New(cfg); err != nil {

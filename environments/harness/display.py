@@ -30,6 +30,9 @@ class Display:
     def __init__(self) -> None:
         os.makedirs(os.path.dirname(_SOCKET), exist_ok=True)
         os.chmod(os.path.dirname(_SOCKET), 0o1777)
+        self._listen()
+
+    def _listen(self) -> None:
         self._listener: socket.socket | None = socket.socket(socket.AF_UNIX)
         self._listener.bind(_SOCKET)
         os.chmod(_SOCKET, 0o777)
@@ -38,6 +41,12 @@ class Display:
     def fileno(self) -> int:
         """Return the descriptor that is readable when a program connects, or -1."""
         return self._listener.fileno() if self._listener else -1
+
+    def renew(self) -> None:
+        """Listen again, where the X server was started and is no more."""
+        if self._listener is None:
+            os.unlink(_SOCKET)
+            self._listen()
 
     def start(self) -> None:
         """Start the X server, which answers whoever has connected."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_core.utils import ensure_event_loop, run_sync
@@ -17,6 +17,9 @@ from nbformat.v4 import new_code_cell, new_notebook
 from frames import EVENT, Writer
 from kernel import Kernel
 from watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from step import Step
 
 OUTPUT_OVERHEAD = 64  # bytes counted for each output, which costs its keeping too
 MAX_DEPTH = 100  # of JSON in an output: what writes it recurses
@@ -40,9 +43,9 @@ class Executor(ExecutePreprocessor):
         self.broken = False  # the kernel's replies are none
         self._full = False  # the budget is used up
         self._loop = ensure_event_loop()
-        self._watchdog: Watchdog | None = None
+        self._watchdog: Watchdog | Step | None = None
 
-    def execute_notebook(self, nb: NotebookNode, watchdog: Watchdog) -> None:
+    def execute_notebook(self, nb: NotebookNode, watchdog: Watchdog | Step) -> None:
         """Run the cells of nb, in place, as far as the run gets."""
         self._watchdog = watchdog
         # What happened is in nb, in errors and in the watchdog.

@@ -18,6 +18,9 @@ MAX_SKIPPED = 100  # reported one by one; the rest is counted
 
 TICK_NS = 10_000_000  # the coarsest clock of file times: 100 ticks a second
 
+# How a folder is opened that anybody may have put in its place.
+DATA_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK
+
 Mark = tuple[int, int]  # inode and ctime, which no user can set back
 
 
@@ -106,7 +109,7 @@ class Collector:
 
     def collect(self) -> None:
         """Walk /mnt/data, in the order of the names."""
-        fd = os.open(DATA, _FOLDER)
+        fd = os.open(DATA, DATA_FOLDER)
         try:
             self._folder(fd, "", 0)
         finally:
@@ -153,7 +156,7 @@ class Collector:
         if depth >= MAX_DEPTH:
             self._skip(shown, f"more than {MAX_DEPTH} folders deep")
             return
-        fd = os.open(name, _FOLDER, dir_fd=parent)
+        fd = os.open(name, DATA_FOLDER, dir_fd=parent)
         try:
             self._folder(fd, shown, depth + 1)
         finally:
@@ -199,9 +202,6 @@ class Collector:
 
     def _report(self, path: str, reason: str) -> None:
         self.writer.write_json(frames.SKIPPED, {"path": path, "reason": reason})
-
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def _reason(e: OSError) -> str:

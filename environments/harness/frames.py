@@ -27,7 +27,11 @@ PING, CANCEL = b"P", b"C"
 # From the sandbox.
 READY, EVENT, OUTCOME, NOTEBOOK_OUT = b"R", b"E", b"O", b"n"
 FILE, FILE_DATA, FILE_END, SKIPPED, DONE, FAILED = b"F", b"D", b"Z", b"K", b"X", b"L"
-CHANNEL = b"Y"  # both ways: see network.py
+CHANNEL = b"Y"  # both ways: see channels.py
+# Of a session: see session.py.
+SESSION, INTERRUPT, RESTART = b"S", b"T", b"A"
+KEPT, RESTARTED, RESUMED = b"s", b"a", b"r"
+TOKEN_SIZE = 32  # bytes of a session's token, and of a nonce
 
 
 class StreamClosed(Exception):
@@ -99,6 +103,8 @@ class Turn:
 
 class Writer:
     """Writes frames to a descriptor, of several threads in the order in which they come."""
+
+    over = False  # nobody takes them any more
 
     def __init__(self, fd: int) -> None:
         self.fd = fd

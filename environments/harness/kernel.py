@@ -23,7 +23,7 @@ from jupyter_client.session import Session
 from jupyter_core.utils import ensure_event_loop
 
 import launch
-from privileges import as_user, become_user, kill_user, signal_group
+from privileges import as_user, become_user, kill_user, signal_group, spawn
 
 DATA = "/mnt/data"
 START_SECONDS = 60.0  # a cold kernel on a busy host; a healthy one needs one second
@@ -67,7 +67,20 @@ class Manager(AsyncKernelManager):
     def fork_kernel(self, env: dict[str, str], modules: list[str]) -> None:
         """Start a kernel with what this process has imported, and these modules."""
         self.write_connection_file()
-        pid = launch.fork(self.connection_file, env, DATA, modules)
+        self._take(launch.fork(self.connection_file, env, DATA, modules))
+
+    def spawn_kernel(self, env: dict[str, str]) -> None:
+        """Start a kernel anew, beside processes of the user's that may be hostile."""
+        self.write_connection_file()
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            env = env | {"JPY_PARENT_PID": str(os.getpid())}  # as jupyter_client does
+            pid = spawn(self.format_kernel_cmd(), env, DATA, null, null)
+        finally:
+            os.close(null)
+        self._take(pid)
+
+    def _take(self, pid: int) -> None:
         self.provisioner = LocalProvisioner(parent=self)
         self.provisioner.process = Forked(pid)  # type: ignore[assignment]
         self.provisioner.pid = pid
@@ -110,14 +123,21 @@ class Kernel:
     info_request: str  # the id of the request that info is the reply to
     info: dict[str, Any]
 
-    def __init__(self, name: str, env: dict[str, str], modules: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        env: dict[str, str],
+        modules: list[str] | None = None,
+        *,
+        in_session: bool = False,
+    ) -> None:
         """Start a kernel and wait until it can take a cell.
 
         Where modules are given, it is forked, which must be the first time: this process
-        may have no threads yet. Else it starts anew, with env before anything else. Raises
-        RuntimeError where it does not come up.
+        may have no threads yet. Else it starts anew, with env before anything else; in a
+        session, where others of the user's processes may live. Raises RuntimeError where it
+        does not come up, and OSError where there can be no process.
         """
-        fork = modules is not None
         self._ended = threading.Event()
         self._folder = tempfile.mkdtemp(prefix="kernel-")
         os.chmod(self._folder, 0o711)  # the user may read the file whose name it is told
@@ -128,10 +148,12 @@ class Kernel:
         )
         if modules is not None:
             self.manager.fork_kernel(env, modules)
+        elif in_session:
+            self.manager.spawn_kernel(env)
         context = zmq.asyncio.Context()
         context.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
         self.manager.context = context
-        run(self._start(env, fork))
+        run(self._start(env, modules is not None or in_session))
         self.pid: int = self.manager.provisioner.pid  # type: ignore[union-attr]
 
     async def _start(self, env: dict[str, str], forked: bool) -> None:
@@ -237,6 +259,11 @@ class Kernel:
     def close(self) -> None:
         """End every process of the user and the connection."""
         kill_user(EXIT_SECONDS)
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """End the connection."""
         self.client.stop_channels()
+        self.manager.context.destroy(linger=0)
         self.manager.cleanup_connection_file()
         os.rmdir(self._folder)

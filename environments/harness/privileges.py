@@ -6,14 +6,21 @@ The container gives root nothing but CAP_SETUID and CAP_SETGID.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import resource
 import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 KILL_SECONDS = 5.0  # for processes to end that were killed
 USER = 64000  # uid and gid; the image's passwd calls it sandbox
+CLERK = 64001  # real uid of the harness's children that live beside the user's processes
+
+# The effective uid is that of the whole process, and a fork inherits it: one thread at a
+# time changes it, or forks.
+identity = threading.RLock()
 
 
 def become_user() -> None:
@@ -30,14 +37,118 @@ def become_user() -> None:
     os.umask(0o022)
 
 
+def become_clerk() -> None:
+    """Turn this process, for good, into one with the user's rights that the user cannot reach.
+
+    By its effective uid it may do with files what the user may, and nothing else. To signal
+    or trace it, or to look into its /proc, takes the real and the saved one.
+    """
+    os.nice(10)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.setgroups([])
+    os.setresgid(USER, USER, USER)
+    os.setresuid(CLERK, USER, CLERK)
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    os.umask(0o022)
+
+
+_PR_SET_DUMPABLE = 4  # linux/prctl.h
+
+
 @contextlib.contextmanager
-def as_user() -> Iterator[None]:
+def as_user(uid: int = USER) -> Iterator[None]:
     """Have the user's rights, and no capability, for a moment."""
-    os.seteuid(USER)
+    with identity:
+        os.seteuid(uid)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+
+def kill_clerk(pid: int) -> None:
+    """Kill one of the harness's children that has not been waited for."""
+    # Until it is a clerk it is root's.
+    for uid in (CLERK, 0):
+        with as_user(uid), contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def fork_clerk(task: Callable[[], None], keep: Sequence[int]) -> int:
+    """Run task in a child that the user's processes cannot reach; return its id.
+
+    Of the harness's descriptors it has those to keep, and stderr. Raises BlockingIOError
+    where no process may be made.
+    """
+    with identity:
+        pid = os.fork()
+        if pid:
+            _clerks.add(pid)
+            return pid
+    status = 70  # EX_SOFTWARE of sysexits.h
     try:
-        yield
+        become_clerk()
+        _keep_only(keep)
+        task()
+        status = 0
+    except BaseException as e:  # noqa: BLE001 - a fork must never return
+        os.write(2, f"{type(e).__name__}: {e}\n".encode(errors="replace"))
     finally:
-        os.seteuid(0)
+        os._exit(status)
+
+
+def await_clerk(pid: int) -> None:
+    """Return when such a child has ended."""
+    with contextlib.suppress(ChildProcessError):  # its status was taken by reap
+        os.waitpid(pid, 0)
+    _clerks.discard(pid)
+
+
+_clerks: set[int] = set()  # that have not been waited for
+
+
+def spawn(arguments: list[str], env: dict[str, str], folder: str, out: int, err: int) -> int:
+    """Start a program as the user, in a session of its own; return its id.
+
+    Without waiting for it to be that program: the user's processes may stop it before. What
+    keeps it from starting is written to err, and it exits with CANNOT_START.
+    """
+    with identity:
+        if pid := os.fork():
+            return pid
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd, number in ((null, 0), (os.dup(out), 1), (os.dup(err), 2)):
+            os.dup2(fd, number)
+        os.closerange(3, _MAX_FD)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            signal.signal(number, signal.SIG_DFL)
+        become_user()
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # until it is the program
+        os.chdir(folder)
+        os.execve(arguments[0], arguments, env)  # noqa: S606 - that is what this is for
+    except BaseException as e:  # noqa: BLE001 - a fork must never return
+        os.write(2, f"{os.path.basename(arguments[0])} cannot be started: {e}\n".encode())
+    finally:
+        os._exit(CANNOT_START)
+
+
+CANNOT_START = 126  # the exit code of a shell for what it cannot run
+
+
+def _keep_only(keep: Sequence[int]) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1):
+        os.dup2(null, fd)
+    low = 3
+    for fd in sorted(keep):
+        os.closerange(low, fd)
+        low = fd + 1
+    os.closerange(low, _MAX_FD)
+
+
+_MAX_FD = 1 << 16  # above the container's own limit
 
 
 def signal_group(pid: int, number: signal.Signals) -> None:
@@ -78,7 +189,7 @@ def _any_can_run() -> bool:
     """
     harness = ("1", str(os.getpid()))  # and the container's init
     for pid in filter(str.isdecimal, os.listdir("/proc")):
-        if pid in harness:
+        if pid in harness or int(pid) in _clerks:
             continue
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for thread in os.listdir(f"/proc/{pid}/task"):
@@ -102,7 +213,8 @@ def _fork(seconds: float) -> int:
     deadline = time.monotonic() + seconds
     while True:
         try:
-            return os.fork()
+            with identity:
+                return os.fork()
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise

@@ -19,7 +19,7 @@ import select
 import time
 from dataclasses import dataclass
 from importlib.machinery import all_suffixes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 
@@ -27,12 +27,16 @@ import cgroup
 import files
 import frames
 import warm
+from channels import Channels
 from display import Display
 from execute import Executor, practise, tell_kernel
 from kernel import Kernel
-from network import Network
+from network import Proxy
 from privileges import KILL_SECONDS, kill_user, run_as_user
 from watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from step import Step
 
 NAME = "python3"  # of the kernelspec
 PLACE_SECONDS = 120.0  # for input files to arrive: 512 MiB from a slow service
@@ -55,7 +59,8 @@ class Job:
     max_output: int
     max_files: int
     max_file_bytes: int
-    network: dict[str, str] | None = None  # {"ca": PEM}
+    network: dict[str, str] | None = None  # {"ca": PEM}; not a session's
+    command: str = ""  # a session's
 
 
 def main() -> None:
@@ -82,11 +87,18 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     early = practise(kernel)
     display = Display()
     writer.write_json(frames.READY, {"version": frames.VERSION})
-    job = Job(**json.loads(await_frame(reader, frames.JOB, kernel)))
+    kind, payload = next_frame(reader, (frames.JOB, frames.SESSION), kernel)
+    if kind == frames.SESSION:
+        from session import Session, Terms  # which a run does without
+
+        Session(reader.fd, writer, kernel, display, Terms.read(payload)).run()
+    job = Job(**json.loads(payload))
     begun = cgroup.read().cpu_ns
     nb = nbformat.reads(await_notebook(reader, job.notebook_bytes), as_version=4)
-    network = Network(writer, **job.network) if job.network is not None else None
-    proxy = network.environment() if network else {}
+    proxy, network = {}, None
+    if job.network is not None:
+        door = Proxy(**job.network)
+        proxy, network = door.environment(), Channels(lambda: writer, door.listener)
     if job.env or shadow(job.inputs, early) or kernel.has_ended():
         # Some variables are read when an interpreter starts, or a library is loaded; and
         # a file named like a library is to be imported instead of it.
@@ -148,7 +160,14 @@ def collect(writer: frames.Writer, untouched: dict[str, files.Mark], job: Job) -
 
 
 def await_frame(reader: frames.Reader, expected: bytes, kernel: Kernel | None = None) -> bytes:
-    """Return the payload of the next frame but pings and such, which must be of this kind.
+    """Return the payload of the next frame but pings and such, which must be of this kind."""
+    return next_frame(reader, (expected,), kernel)[1]
+
+
+def next_frame(
+    reader: frames.Reader, expected: tuple[bytes, ...], kernel: Kernel | None
+) -> tuple[bytes, bytes]:
+    """Return the next frame but pings and such, which must be of one of these kinds.
 
     Raises RuntimeError where the kernel ends meanwhile: nobody else would know.
     """
@@ -156,8 +175,8 @@ def await_frame(reader: frames.Reader, expected: bytes, kernel: Kernel | None = 
         if kernel is not None:
             await_input(reader.fd, kernel.pid)
         kind, payload = reader.read()
-        if kind == expected:
-            return payload
+        if kind in expected:
+            return kind, payload
         if kind not in (frames.PING, frames.HURRY):
             raise frames.ProtocolError(f"{kind!r} instead of {expected!r}")
 
@@ -189,7 +208,9 @@ def await_notebook(reader: frames.Reader, size: int) -> str:
     return data.decode("utf-8")
 
 
-def run_cells(nb: nbformat.NotebookNode, executor: Executor, watchdog: Watchdog) -> dict[str, Any]:
+def run_cells(
+    nb: nbformat.NotebookNode, executor: Executor, watchdog: Watchdog | Step
+) -> dict[str, Any]:
     """Run the notebook in place and say how it went."""
     before = cgroup.read()
     start = time.monotonic()

@@ -10,9 +10,9 @@ import traceback
 from collections.abc import Callable
 
 import frames
+from channels import Channels
 from display import Display
 from kernel import Kernel
-from network import Network
 from privileges import KILL_SECONDS, kill_user
 
 GRACE_SECONDS = 1.0  # from the interrupt of a run whose time is over to its end
@@ -33,7 +33,7 @@ class Watchdog(threading.Thread):
         seconds: float,
         ended: Callable[[], None],
         *,
-        network: Network | None = None,
+        network: Channels | None = None,
     ) -> None:
         super().__init__(daemon=True)
         self.reason = ""

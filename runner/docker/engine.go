@@ -35,6 +35,8 @@ const (
 	removeRetry   = 5 * time.Second
 	// minCPUs is the daemon's own lower bound of cores.
 	minCPUs = 0.01
+	// namePrefix is what the name of each container begins with.
+	namePrefix = "notebox-"
 	// retryAfter is when those come back who wanted a sandbox and got none: a
 	// daemon restarts in some seconds.
 	retryAfter = 5 * time.Second
@@ -108,7 +110,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	answers := make(chan answer)
 	e.ending.Go(func() {
 		id := strings.ToLower(rand.Text())
-		name := "notebox-" + id
+		name := namePrefix + id
 		e.look(name, true)
 		s, err := e.start(ctx, name, id, env, limits)
 		select {
@@ -147,16 +149,24 @@ func (e *Engine) start(ctx context.Context, name, id string, env runner.Environm
 	if err != nil {
 		return nil, err
 	}
-	stream, err := e.api.ContainerAttach(ctx, name, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	s, err := e.attach(ctx, name, container.WaitConditionNextExit)
 	if err != nil {
-		return nil, fmt.Errorf("attach to container: %w", err)
+		return nil, err
 	}
-	s := newSandbox(ctx, e, name, stream)
 	if err := e.api.ContainerStart(ctx, name, container.StartOptions{}); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start container: %w", err)
 	}
 	return s, nil
+}
+
+// attach opens a stream to a container. exit is the end that is waited for.
+func (e *Engine) attach(ctx context.Context, name string, exit container.WaitCondition) (*sandbox, error) {
+	stream, err := e.api.ContainerAttach(ctx, name, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, fmt.Errorf("attach to container: %w", err)
+	}
+	return newSandbox(ctx, e, name, stream, exit), nil
 }
 
 // create waits for the daemon's answer also where ctx has ended: a container
@@ -287,8 +297,12 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 }
 
 // removeLater removes in the background, as often as it takes.
-func (e *Engine) removeLater(name string) {
-	e.ending.Go(func() { e.removeUntilGone(name, false) })
+func (e *Engine) removeLater(names ...string) {
+	e.ending.Go(func() {
+		for _, name := range names {
+			e.removeUntilGone(name, false)
+		}
+	})
 }
 
 // removeUntilGone removes as often as it takes. One whose creation was asked

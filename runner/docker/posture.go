@@ -59,7 +59,7 @@ func containerConfig(env runner.Environment, labels map[string]string) *containe
 		Labels:          labels,
 		NetworkDisabled: true,
 		OpenStdin:       true,
-		StdinOnce:       true, // the end of the service's connection is the end of stdin
+		StdinOnce:       false, // a session's program goes on where its service is gone
 		AttachStdin:     true,
 		AttachStdout:    true,
 		AttachStderr:    true,

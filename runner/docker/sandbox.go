@@ -28,7 +28,7 @@ const (
 // sandbox is a runner.Sandbox: one attached container.
 type sandbox struct {
 	engine *Engine
-	name   string
+	name   string // that it was started with, or adopted by
 	conn   net.Conn
 	out    *io.PipeReader // the container's stdout
 	log    tail           // the container's stderr
@@ -36,6 +36,10 @@ type sandbox struct {
 	cancel context.CancelFunc // of the wait for the exit
 	once   sync.Once          // Close
 	later  sync.Once          // the removal in the background
+
+	mu      sync.Mutex
+	kept    string // the name that Keep gives it; "" before
+	renamed bool   // the daemon has said that it has that name
 }
 
 type exitStatus struct {
@@ -45,13 +49,13 @@ type exitStatus struct {
 
 // newSandbox begins to read the stream. starting ends what the daemon does not
 // answer, and nothing else.
-func newSandbox(starting context.Context, e *Engine, name string, stream types.HijackedResponse) *sandbox {
+func newSandbox(starting context.Context, e *Engine, name string, stream types.HijackedResponse, condition container.WaitCondition) *sandbox {
 	out, in := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer context.AfterFunc(starting, cancel)()
 	s := &sandbox{engine: e, name: name, conn: stream.Conn, out: out, exit: make(chan exitStatus, 1), cancel: cancel}
 	// The container removes itself, so the wait must be there before it ends.
-	ended, failed := e.api.ContainerWait(ctx, name, container.WaitConditionNextExit)
+	ended, failed := e.api.ContainerWait(ctx, name, condition)
 	go func() {
 		select {
 		case r := <-ended:
@@ -71,7 +75,25 @@ func newSandbox(starting context.Context, e *Engine, name string, stream types.H
 }
 
 // ID implements runner.Sandbox.
-func (s *sandbox) ID() string { return s.name }
+func (s *sandbox) ID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.renamed {
+		return s.kept
+	}
+	return s.name
+}
+
+// names are all that the container may have. A removal by each in this order finds
+// it, as it may only have changed from the first to the second meanwhile.
+func (s *sandbox) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == "" {
+		return []string{s.name}
+	}
+	return []string{s.name, s.kept}
+}
 
 // Write implements runner.Sandbox.
 func (s *sandbox) Write(p []byte) (int, error) { return s.conn.Write(p) }
@@ -102,8 +124,8 @@ func (s *sandbox) Read(p []byte) (int, error) {
 	return n, unavailable("the Docker daemon went away", err)
 }
 
-// Close implements runner.Sandbox: it ends the stream, which ends the program
-// inside before long; Kill makes sure.
+// Close implements runner.Sandbox. The program inside has no end of its input by that,
+// but hears nothing any more.
 func (s *sandbox) Close() error {
 	s.once.Do(func() {
 		s.conn.Close()
@@ -117,9 +139,13 @@ func (s *sandbox) Close() error {
 func (s *sandbox) Kill(ctx context.Context) error {
 	// First: the daemon does not end a container whose output nobody takes.
 	s.Close()
-	err := s.engine.remove(ctx, s.name)
+	var all []error
+	for _, name := range s.names() {
+		all = append(all, s.engine.remove(ctx, name))
+	}
+	err := errors.Join(all...)
 	if err != nil {
-		s.later.Do(func() { s.engine.removeLater(s.name) })
+		s.later.Do(func() { s.engine.removeLater(s.names()...) })
 	}
 	return err
 }

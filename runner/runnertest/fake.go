@@ -26,7 +26,8 @@ type Stream struct {
 	io.ReadWriter
 	Closed <-chan struct{} // for programs that neither read nor write
 
-	id string // of the sandbox
+	id   string // of the sandbox
+	room int64  // of /mnt/data, bytes
 }
 
 // Fake is a host of sandboxes that are goroutines. The zero value is not one;
@@ -59,6 +60,7 @@ func NewFake() *Fake {
 		cells: maps.Clone(suiteCells), sandboxes: map[string]*fakeSandbox{},
 		notes: notes{warmed: map[string][]string{}, hurried: map[string]bool{}},
 	}
+	maps.Copy(f.cells, sessionCells)
 	f.Program = f.serve
 	return f
 }
@@ -112,7 +114,7 @@ type fakeEngine struct {
 }
 
 // Start implements runner.Engine.
-func (e *fakeEngine) Start(ctx context.Context, env runner.Environment, _ runner.Limits) (runner.Sandbox, error) {
+func (e *fakeEngine) Start(ctx context.Context, env runner.Environment, l runner.Limits) (runner.Sandbox, error) {
 	if e.host.SlowStart {
 		<-ctx.Done()
 	}
@@ -124,17 +126,16 @@ func (e *fakeEngine) Start(ctx context.Context, env runner.Environment, _ runner
 	if err := errors.Join(ctx.Err(), e.Ready(ctx, env)); err != nil {
 		return nil, err
 	}
-	near, far := net.Pipe()
+	near, line := newLine()
 	e.host.mu.Lock()
 	defer e.host.mu.Unlock()
 	e.host.started++
-	s := &fakeSandbox{
-		engine: e, id: fmt.Sprintf("fake-%d", e.host.started),
-		near: near, far: far, closed: make(chan struct{}), ended: make(chan struct{}),
-	}
+	s := &fakeSandbox{engine: e, near: near, fakeBody: &fakeBody{
+		id: fmt.Sprintf("fake-%d", e.host.started), far: line, closed: make(chan struct{}), ended: make(chan struct{}),
+	}}
 	e.host.sandboxes[s.id], e.known[s.id] = s, true
 	e.host.notes.most = max(e.host.notes.most, len(e.host.sandboxes))
-	go s.run()
+	go s.run(s.id, l.DataSize)
 	return s, nil
 }
 
@@ -167,17 +168,22 @@ func (e *fakeEngine) Reap(ctx context.Context) (int, error) {
 // fakeSandbox is a runner.Sandbox.
 type fakeSandbox struct {
 	engine *fakeEngine
-	id     string
 	near   net.Conn
-	far    net.Conn // the program's end
-	close  sync.Once
-	closed chan struct{} // near is
+	*fakeBody
+}
+
+// fakeBody is a sandbox, whoever holds its stream.
+type fakeBody struct {
+	id     string        // under the host's lock, once the program runs
+	far    *line         // the program's end
+	close  sync.Once     // closed
+	closed chan struct{} // the stream is, for good
 	ended  chan struct{} // the program has
 	code   int           // after ended
 }
 
-func (s *fakeSandbox) run() {
-	s.code = s.engine.host.Program(Stream{s.far, s.closed, s.id})
+func (s *fakeSandbox) run(id string, room int64) {
+	s.code = s.engine.host.Program(Stream{s.far, s.closed, id, room})
 	s.forget()
 	close(s.ended)
 	s.far.Close()
@@ -191,14 +197,18 @@ func (s *fakeSandbox) forget() {
 }
 
 // ID implements runner.Sandbox.
-func (s *fakeSandbox) ID() string { return s.id }
+func (s *fakeSandbox) ID() string {
+	s.engine.host.mu.Lock()
+	defer s.engine.host.mu.Unlock()
+	return s.id
+}
 
 // Read implements runner.Sandbox.
 func (s *fakeSandbox) Read(p []byte) (int, error) {
 	n, err := s.near.Read(p)
 	if errors.Is(err, io.EOF) {
 		<-s.ended
-		err = &runner.ExitError{Code: s.code, Log: "the last words of " + s.id}
+		err = &runner.ExitError{Code: s.code, Log: "the last words of " + s.ID()}
 	}
 	return n, err
 }
@@ -208,7 +218,9 @@ func (s *fakeSandbox) Write(p []byte) (int, error) { return s.near.Write(p) }
 
 // Close implements runner.Sandbox.
 func (s *fakeSandbox) Close() error {
-	s.close.Do(func() { close(s.closed) })
+	if !s.far.isKept() {
+		s.close.Do(func() { close(s.closed) })
+	}
 	return s.near.Close()
 }
 
@@ -227,6 +239,7 @@ func (s *fakeSandbox) Kill(ctx context.Context) error {
 }
 
 func (s *fakeSandbox) end(ctx context.Context) error {
+	s.far.release()
 	s.Close()
 	select {
 	case <-s.ended:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 
 	"notebox/runner"
@@ -19,6 +20,7 @@ type Kernel struct {
 	Sandbox string            // its ID
 	Env     map[string]string // of the job; not to be changed
 	Files   map[string]string // /mnt/data; a cell may change it
+	Vars    map[string]string // of a session's kernel, from run to run; a cell may change it
 
 	stop     bool            // after a cell that raised
 	ctx      context.Context // ends, with a cause, when the run is to end
@@ -31,6 +33,18 @@ type Kernel struct {
 	failed   bool              // a cell raised
 	ended    runner.Status     // killed or out_of_memory: the kernel is no more
 	noMemory bool              // MemoryError was raised
+
+	// Of a session's.
+	interrupts chan struct{}      // has an element where it was interrupted
+	command    bool               // it is no kernel but a command
+	emit       func(runner.Event) // of FakeSessions: takes events in the place of stream
+	lost       bool               // of FakeSessions: it did not heed its interrupt
+	folder     *fakeFolder        // nil where this is none
+	exit       *int               // a command's exit code
+	before     bool               // the kernel was lost before this run
+	dead       bool               // or in it
+	told       bool               // and that was said
+	later      bool               // it will be lost when nothing runs
 }
 
 // execute runs the cells, and puts the outputs into them.
@@ -46,9 +60,32 @@ func (k *Kernel) execute(known map[string]Cell, cells []map[string]any) {
 		if !ok {
 			do = func(k *Kernel) { k.Raise("NotImplementedError", "a fake does not know this cell") }
 		}
-		do(k)
+		k.inFolder(do)
 		cell["outputs"], cell["execution_count"] = k.outputs, i+1
 	}
+}
+
+// inFolder has a cell see a session's files as they are then.
+func (k *Kernel) inFolder(do Cell) {
+	if k.folder == nil {
+		do(k)
+		return
+	}
+	before := k.folder.texts()
+	k.Files = maps.Clone(before)
+	do(k)
+	k.folder.merge(before, k.Files, k.skipped)
+}
+
+// exitCode is that of a command which has ended by itself.
+func (k *Kernel) exitCode() *int {
+	if !k.command || k.ctx.Err() != nil {
+		return nil
+	}
+	if k.exit == nil {
+		k.exit = new(int)
+	}
+	return k.exit
 }
 
 func (k *Kernel) status() runner.Status {
@@ -68,13 +105,18 @@ func (k *Kernel) status() runner.Status {
 }
 
 // Print writes to stdout, and reports whether the run goes on.
-func (k *Kernel) Print(text string) bool {
+func (k *Kernel) Print(text string) bool { return k.print("stdout", text) }
+
+// Complain writes to stderr, and reports whether the run goes on.
+func (k *Kernel) Complain(text string) bool { return k.print("stderr", text) }
+
+func (k *Kernel) print(name, text string) bool {
 	over := int64(len(text)) > k.budget
 	if over {
 		text = text[:k.budget]
 	}
 	k.budget -= int64(len(text))
-	k.Output(map[string]any{"output_type": "stream", "name": "stdout", "text": text})
+	k.Output(map[string]any{"output_type": "stream", "name": name, "text": text})
 	if over {
 		k.end(errOutputLimit)
 	}
@@ -107,16 +149,48 @@ func (k *Kernel) Raise(name, value string) {
 }
 
 // Wait returns when the run is ended from outside. Code that is not stubborn
-// is interrupted where time is over.
+// is interrupted where time is over, or somebody wants it; a session's kernel is lost
+// where it is not.
 func (k *Kernel) Wait(stubborn bool) {
-	<-k.ctx.Done()
-	if !stubborn && errors.Is(context.Cause(k.ctx), errTimeout) {
+	interrupts := k.interrupts
+	if stubborn {
+		interrupts = nil
+	}
+	select {
+	case <-k.ctx.Done():
+		k.dead, k.lost = stubborn, stubborn
+		if !stubborn && errors.Is(context.Cause(k.ctx), errTimeout) {
+			k.interrupted()
+		}
+	case <-interrupts:
+		k.interrupted()
+	}
+}
+
+func (k *Kernel) interrupted() {
+	switch {
+	case !k.command:
 		k.Raise("KeyboardInterrupt", "")
+	case k.emit == nil:
+		k.Exit(130)
 	}
 }
 
 // Die ends the kernel; status is killed or out_of_memory.
 func (k *Kernel) Die(status runner.Status) { k.ended = status }
+
+// DieLater has a session's kernel end when the run is over.
+func (k *Kernel) DieLater() { k.later = true }
+
+// Exit is the exit code of a command, which returns after it.
+func (k *Kernel) Exit(code int) {
+	k.exit, k.failed = &code, code != 0
+}
+
+// PrintErr writes to stderr.
+func (k *Kernel) PrintErr(text string) {
+	k.Output(map[string]any{"output_type": "stream", "name": "stderr", "text": text})
+}
 
 // Special makes a file that is not collected, for this reason.
 func (k *Kernel) Special(path, reason string) { k.Files[path], k.skipped[path] = "", reason }
@@ -129,6 +203,10 @@ func (k *Kernel) event(kind runner.EventKind, output map[string]any) {
 			panic(err) // only strings and maps of them
 		}
 		e.Output = raw
+	}
+	if k.emit != nil {
+		k.emit(e)
+		return
 	}
 	k.send(frame.KindEvent, e)
 }

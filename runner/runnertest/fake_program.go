@@ -24,7 +24,10 @@ var (
 
 // serve is the honest program: what environments/harness is, on a fake kernel.
 func (f *Fake) serve(stream Stream) int {
-	job, err := f.takeJob(stream)
+	job, session, err := f.takeJob(stream)
+	if session != nil {
+		return f.newSession(stream, *session).run()
+	}
 	if err != nil {
 		_ = frame.WriteJSON(stream, frame.KindFailed, frame.Failed{Message: err.Error()})
 		return 1
@@ -47,7 +50,7 @@ func (f *Fake) serve(stream Stream) int {
 			}
 		}
 	}()
-	k := &Kernel{Sandbox: stream.id, Env: job.Env, Files: job.files, stop: job.StopOnError, ctx: ctx, end: end, stream: stream, budget: job.MaxOutput}
+	k := &Kernel{Sandbox: stream.id, Env: job.Env, Files: job.files, Vars: map[string]string{}, stop: job.StopOnError, ctx: ctx, end: end, stream: stream, budget: job.MaxOutput}
 	begun := time.Now()
 	k.execute(f.cells, job.cells)
 	k.report(job, max(1, time.Since(begun)))
@@ -64,14 +67,15 @@ type fakeJob struct {
 	placed   map[string]string // the files as they came
 }
 
-func (f *Fake) takeJob(stream Stream) (j fakeJob, err error) {
+// takeJob returns the job, or what a session begins with.
+func (f *Fake) takeJob(stream Stream) (j fakeJob, session *frame.Session, err error) {
 	kind, payload, err := frame.Read(stream, 0)
 	if err != nil || kind != frame.KindWarm {
-		return j, fmt.Errorf("frame %q instead of warm: %w", rune(kind), err)
+		return j, nil, fmt.Errorf("frame %q instead of warm: %w", rune(kind), err)
 	}
 	warm, err := frame.Decode[frame.Warm](kind, payload)
 	if err != nil {
-		return j, err
+		return j, nil, err
 	}
 	f.noteWarm(stream.id, warm.Modules)
 	ready := sync.OnceValue(func() error {
@@ -82,7 +86,7 @@ func (f *Fake) takeJob(stream Stream) (j fakeJob, err error) {
 		imports := time.AfterFunc(f.WarmUp, func() { _ = ready() })
 		defer imports.Stop()
 	} else if err := ready(); err != nil {
-		return j, err
+		return j, nil, err
 	}
 	j.files, j.placed = map[string]string{}, map[string]string{}
 	var notebook []byte
@@ -90,9 +94,12 @@ func (f *Fake) takeJob(stream Stream) (j fakeJob, err error) {
 	for {
 		kind, payload, err := frame.Read(stream, 0)
 		if err != nil {
-			return j, err
+			return j, nil, err
 		}
 		switch kind {
+		case frame.KindSession:
+			hello, err := frame.Decode[frame.Session](kind, payload)
+			return j, &hello, err
 		case frame.KindJob:
 			j.Job, err = frame.Decode[frame.Job](kind, payload)
 		case frame.KindNotebookIn:
@@ -106,7 +113,7 @@ func (f *Fake) takeJob(stream Stream) (j fakeJob, err error) {
 			j.files[path] += string(payload)
 			j.placed[path] = j.files[path]
 		case frame.KindGo:
-			return j, j.parse(notebook)
+			return j, nil, j.parse(notebook)
 		case frame.KindHurry:
 			f.noteHurry(stream.id)
 			err = ready()
@@ -115,7 +122,7 @@ func (f *Fake) takeJob(stream Stream) (j fakeJob, err error) {
 			err = fmt.Errorf("frame %q before go", rune(kind))
 		}
 		if err != nil {
-			return j, err
+			return j, nil, err
 		}
 	}
 }
@@ -137,7 +144,9 @@ func (j *fakeJob) parse(notebook []byte) error {
 
 // report sends everything that comes after the last cell.
 func (k *Kernel) report(job fakeJob, wall time.Duration) {
-	k.send(frame.KindOutcome, frame.Outcome{Status: string(k.status()), WallNS: int64(wall)})
+	k.send(frame.KindOutcome, frame.Outcome{
+		Status: string(k.status()), WallNS: int64(wall), ExitCode: k.exitCode(), KernelRestarted: k.folder != nil && (k.before || k.dead),
+	})
 	notebook, err := json.Marshal(job.document)
 	if err != nil {
 		panic(err) // it came as JSON

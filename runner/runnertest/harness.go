@@ -28,6 +28,8 @@ const (
 	// patience is how long the suite waits for anything, so that a hang is a
 	// failure with a name. Starts are slow on a busy machine.
 	patience = 60 * time.Second
+	// lonely is how long a sandbox may live that nobody talks to: it waits for 30 s.
+	lonely = 2 * patience
 	// overtime is how long a run may take beyond its time limit, from its first
 	// output on.
 	overtime = 5 * time.Second
@@ -36,7 +38,7 @@ const (
 )
 
 // TestEngine tests that an engine does what its contract says, and that runs on
-// it end in all the ways there are.
+// it end in all the ways there are; that it keeps sandboxes only if it is a Keeper.
 func TestEngine(t *testing.T, h Harness) {
 	for _, s := range []struct {
 		name string
@@ -49,6 +51,8 @@ func TestEngine(t *testing.T, h Harness) {
 		{"CancelledStart", testCancelledStart},
 		{"MissingImage", testMissingImage},
 		{"Reap", testReap},
+		{"Keep", testKeep},
+		{"KeptAreReaped", testKeptAreReaped},
 		{"Apart", testApart},
 		{"Run", testRuns},
 	} {

@@ -79,8 +79,8 @@ func testCloseEndsReads(t *testing.T, h Harness) {
 	require.NoError(t, s.Close())
 	require.Error(t, receive(t, reading))
 	require.NoError(t, s.Close(), "Close may be called twice")
-	require.Eventually(t, func() bool { return len(h.Left(t, service)) == 0 }, patience, 50*time.Millisecond,
-		"the program inside ends when its stream does")
+	require.Eventually(t, func() bool { return len(h.Left(t, service)) == 0 }, lonely, 50*time.Millisecond,
+		"the program inside ends when it hears nothing any more")
 	s.kill(t)
 }
 

@@ -200,5 +200,5 @@ def test_both_sides_speak_one_protocol() -> None:
     assert number("Version") == frames.VERSION
     assert number("headerSize") == frames.HEADER.size
     assert number("ChunkSize") == frames.CHUNK <= number("MaxControl") <= frames.MAX_PAYLOAD
-    job = go[go.index("type Job struct") : go.index("type (")]
+    job = go[go.index("type Job struct") : go.index("// Session makes")]
     assert findall(r'`json:"(\w+)"`', job) == [f.name for f in fields(serve.Job)]

@@ -16,9 +16,11 @@ from re import findall
 import pytest
 from wire import stream
 
+import channels
 import frames
 import network
-from network import CLOSE, CREDIT, DATA, END, MAX_CHANNELS, MAX_DATA, OPEN, RESET, WINDOW, Network
+from channels import CLOSE, CREDIT, DATA, END, MAX_CHANNELS, MAX_DATA, OPEN, RESET, WINDOW, Channels
+from network import Proxy
 
 PATIENCE = 30.0  # seconds until a busy host is taken for a failure
 
@@ -28,7 +30,8 @@ class Service:
 
     def __init__(self) -> None:
         reading, self._writing = os.pipe()
-        self.network = Network(frames.Writer(self._writing))
+        self.proxy, writer = Proxy(), frames.Writer(self._writing)
+        self.network = Channels(lambda: writer, self.proxy.listener)
         self.seen: list[tuple[bytes, int, bytes]] = []
         self.data: dict[int, bytes] = {}
         self.echo = False
@@ -282,7 +285,7 @@ def test_stop(service: Service) -> None:
 
 
 def test_variables(service: Service) -> None:
-    env = service.network.environment()
+    env = service.proxy.environment()
     port = service.network._listener.getsockname()[1]
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         assert env[name] == env[name.lower()] == f"http://127.0.0.1:{port}"
@@ -296,7 +299,7 @@ def test_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "PORT", 0)
     monkeypatch.setattr(network, "_BUNDLE", str(own))
     monkeypatch.setattr(network, "_FOLDER", str(tmp_path / "folder"))
-    env = Network(frames.Writer(-1), ca="# Főtanúsítvány\nof the operator").environment()
+    env = Proxy(ca="# Főtanúsítvány\nof the operator").environment()
     names = {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE"}
     names |= {"GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS"}
     assert {name for name in env if "proxy" not in name.lower()} == names
@@ -372,7 +375,7 @@ def test_both_sides_speak_one_protocol() -> None:
         name.upper(): value.encode() for name, value in findall(r"op(\w+) +operation = '(.)'", go)
     } == {
         name: value
-        for name, value in vars(network).items()
+        for name, value in vars(channels).items()
         if isinstance(value, bytes) and name != "CHANNEL" and not name.startswith("_")
     }
     numbers = {
@@ -382,4 +385,4 @@ def test_both_sides_speak_one_protocol() -> None:
     assert numbers["Window"] == WINDOW
     assert numbers["MaxChannels"] == MAX_CHANNELS
     assert numbers["maxData"] == MAX_DATA
-    assert numbers["headerSize"] == network._HEADER.size
+    assert numbers["headerSize"] == channels._HEADER.size

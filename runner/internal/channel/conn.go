@@ -15,7 +15,7 @@ import (
 // errReset is what is left of a connection whose other side gave it up.
 var errReset = errors.New("channel: the connection was reset")
 
-// Conn is one connection from a sandbox. Its methods may be called from several
+// Conn is one connection from or into a sandbox. Its methods may be called from several
 // goroutines, as those of any net.Conn.
 type Conn struct {
 	mux     *Mux

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 )
@@ -33,14 +34,25 @@ const (
 	opReset  operation = 'x'
 )
 
-// Mux is a net.Listener of the connections from one sandbox.
+// firstOurs is the lowest id of a channel that the service opens.
+const firstOurs = 1 << 31
+
+// Ours reports whether a payload is of a channel that the service opens.
+func Ours(payload []byte) bool { return len(payload) > 1 && payload[1]&0x80 != 0 }
+
+// errFull is that MaxChannels are open.
+var errFull = fmt.Errorf("channel: more than %d", MaxChannels)
+
+// Mux is a net.Listener of the connections from one sandbox, and opens others into it.
 type Mux struct {
-	send func(payload []byte) error
+	send    func(payload []byte) error
+	opening sync.Mutex
 
 	mu      sync.Mutex
 	changed *sync.Cond // accepting or closed
 	open    map[uint32]*Conn
-	last    uint32  // the highest id so far
+	last    uint32  // the highest id so far of the sandbox's
+	ours    uint32  // the highest so far of the service's; 0 where there was none
 	waiting []*Conn // opened, not accepted; at most MaxChannels
 	closed  bool
 }
@@ -65,7 +77,7 @@ func (m *Mux) Receive(payload []byte) error {
 	if op == opOpen {
 		return m.opened(id, data)
 	}
-	if id == 0 || id > m.last {
+	if id == 0 || id < firstOurs && id > m.last || id >= firstOurs && id > m.ours {
 		return fmt.Errorf("channel: %q for channel %d, which was never open", rune(op), id)
 	}
 	c := m.open[id]
@@ -89,21 +101,52 @@ func (m *Mux) Receive(payload []byte) error {
 
 func (m *Mux) opened(id uint32, data []byte) error {
 	switch {
-	case id <= m.last || len(data) > 0:
+	case id <= m.last || id >= firstOurs || len(data) > 0:
 		return errors.New("channel: not an open as it should be")
 	case len(m.open) >= MaxChannels:
-		return fmt.Errorf("channel: more than %d", MaxChannels)
+		return errFull
 	}
 	m.last = id
 	if m.closed {
 		return nil
 	}
-	c := &Conn{mux: m, id: id, credit: Window}
-	c.changed = sync.NewCond(&m.mu)
-	m.open[id] = c
+	c := m.add(id)
 	m.waiting = append(m.waiting, c)
 	m.changed.Signal()
 	return nil
+}
+
+// add makes a channel that is open. The lock is held.
+func (m *Mux) add(id uint32) *Conn {
+	c := &Conn{mux: m, id: id, credit: Window}
+	c.changed = sync.NewCond(&m.mu)
+	m.open[id] = c
+	return c
+}
+
+// Open opens a channel into the sandbox. It may wait as the Mux's send does.
+func (m *Mux) Open() (*Conn, error) {
+	m.opening.Lock() // ids go up on the wire, too
+	defer m.opening.Unlock()
+	m.mu.Lock()
+	switch {
+	case m.closed:
+		m.mu.Unlock()
+		return nil, net.ErrClosed
+	case len(m.open) >= MaxChannels || m.ours == math.MaxUint32:
+		m.mu.Unlock()
+		return nil, errFull
+	}
+	m.ours = max(m.ours+1, firstOurs)
+	c := m.add(m.ours)
+	m.mu.Unlock()
+	if err := m.write(opOpen, c.id, nil); err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		c.over(err)
+		return nil, err
+	}
+	return c, nil
 }
 
 // Accept implements net.Listener; its connections are *Conn.

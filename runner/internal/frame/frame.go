@@ -258,6 +258,12 @@ func WriteJSON(w io.Writer, kind Kind, v any) error {
 // Read reads one frame from a sender that is not trusted. maxEvent bounds
 // the payload of an event, in bytes.
 func Read(r io.Reader, maxEvent int64) (Kind, []byte, error) {
+	return ReadBounded(r, func() int64 { return maxEvent })
+}
+
+// ReadBounded is Read with a bound that is asked for when an event is there, which
+// may be long after the call.
+func ReadBounded(r io.Reader, maxEvent func() int64) (Kind, []byte, error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return 0, nil, err
@@ -268,7 +274,7 @@ func Read(r io.Reader, maxEvent int64) (Kind, []byte, error) {
 	kind, size := Kind(header[1]), int64(binary.BigEndian.Uint32(header[2:]))
 	limit := int64(MaxControl)
 	if kind == KindEvent {
-		limit = max(limit, maxEvent)
+		limit = max(limit, maxEvent())
 	}
 	if size > limit {
 		return 0, nil, fmt.Errorf("frame %q of %d bytes, more than %d", rune(kind), size, limit)

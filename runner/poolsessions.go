@@ -1,0 +1,86 @@
+package runner
+
+import (
+	"context"
+	"time"
+)
+
+// shortTick is how often a pool whose room is short asks for more of it: a session
+// becomes idle for long enough at any time.
+const shortTick = time.Second
+
+// OnShort has the pool call yield where somebody waits for room and no warm sandbox is
+// left to give it. yield makes room for one, in its own time, by the end of a sandbox
+// that the pool has as a session's, and reports whether it could. It is set
+// before the pool is used.
+func (p *Pool) OnShort(yield func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.short = yield
+}
+
+// awaitTurn waits for mine to be closed, and reports whether that was before the end of
+// ctx. short is that nothing has been done for room so far.
+func (p *Pool) awaitTurn(ctx context.Context, mine chan struct{}, short bool) bool {
+	p.mu.Lock()
+	yield := p.short
+	p.mu.Unlock()
+	if yield == nil {
+		yield = func() bool { return false }
+	}
+	if short {
+		yield()
+	}
+	again := time.NewTicker(shortTick)
+	defer again.Stop()
+	for {
+		select {
+		case <-mine:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-again.C:
+		}
+		p.mu.Lock()
+		short := len(p.room) > p.removing && p.room[0] == mine // one at a time
+		p.mu.Unlock()
+		if short {
+			yield()
+		}
+	}
+}
+
+// takeSession is take of a sandbox that is a session's from then on.
+func (p *Pool) takeSession(ctx context.Context, env Environment, l Limits, until time.Time) (*conversation, error) {
+	c, err := p.take(ctx, env, l, until)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running--
+	p.sessions++
+	c.kept = true
+	return c, nil
+}
+
+// adopt counts a sandbox that an earlier process of this service has started for a
+// session, whatever room there is: it exists. The caller gives it to done.
+func (p *Pool) adopt(s Sandbox) *conversation {
+	c := newConversation(s, p.log)
+	c.kept = true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.existing++
+	p.sessions++
+	return c
+}
+
+// release gives up a session's sandbox without its end: a later process adopts it.
+func (p *Pool) release(c *conversation) {
+	c.close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions--
+	p.leave()
+}

@@ -1,0 +1,158 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"notebox/runner/internal/frame"
+)
+
+// List implements Files.
+func (s *LiveSession) List(ctx context.Context, path string, recursive bool) (files []FileInfo, more bool, err error) {
+	clean, refused := cleanPath(path)
+	if refused != nil {
+		return nil, false, refused
+	}
+	call, err := s.call(ctx, path, frame.FileRequest{Operation: "list", Path: clean, Recursive: recursive, Max: MaxListed})
+	if err != nil {
+		return nil, false, err
+	}
+	defer call.end()
+	reply, err := call.reply()
+	if err != nil {
+		return nil, false, err
+	}
+	if reply.Entries < 0 || reply.Entries > MaxListed {
+		return nil, false, call.hostile(fmt.Errorf("a list of %d entries", reply.Entries))
+	}
+	files = []FileInfo{}
+	for size := 0; len(files) < reply.Entries; {
+		line, err := call.line()
+		if err != nil {
+			return nil, false, err
+		}
+		if size += len(line); size > maxListing {
+			return files, true, nil
+		}
+		info, err := call.entry(line)
+		if err != nil {
+			return nil, false, err
+		}
+		files = append(files, info)
+	}
+	return files, reply.More, nil
+}
+
+// Read implements Files. The content ends with ctx, and with the session. Its Close has
+// to be called.
+func (s *LiveSession) Read(ctx context.Context, path string) (FileInfo, io.ReadCloser, error) {
+	clean, refused := cleanFile(path)
+	if refused != nil {
+		return FileInfo{}, nil, refused
+	}
+	call, err := s.call(ctx, path, frame.FileRequest{Operation: "read", Path: clean})
+	if err != nil {
+		return FileInfo{}, nil, err
+	}
+	info, err := call.replyEntry()
+	if err == nil && info.Kind != FileRegular {
+		err = call.hostile(fmt.Errorf("content of a %s", info.Kind))
+	}
+	if err != nil {
+		call.end()
+		return FileInfo{}, nil, err
+	}
+	return info, &sessionContent{call: call, left: info.Size}, nil
+}
+
+// Write implements Files. It returns when content's Read has.
+func (s *LiveSession) Write(ctx context.Context, path string, content io.Reader) (FileInfo, error) {
+	clean, refused := cleanFile(path)
+	if refused != nil {
+		return FileInfo{}, refused
+	}
+	call, err := s.call(ctx, path, frame.FileRequest{Operation: "write", Path: clean})
+	if err != nil {
+		return FileInfo{}, err
+	}
+	defer call.end()
+	sent := make(chan error, 1)
+	go func() { sent <- call.send(content) }()
+	info, err := call.replyEntry()
+	if err == nil && !call.sent.Load() {
+		err = call.hostile(errors.New("a reply before the content's end"))
+	}
+	if err != nil {
+		call.abort() // what is written is for nothing
+	}
+	if failed := <-sent; failed != nil && !call.told {
+		return FileInfo{}, failed // the sandbox only heard of it
+	}
+	return info, err
+}
+
+// Delete implements Files.
+func (s *LiveSession) Delete(ctx context.Context, path string) error {
+	clean, refused := cleanFile(path)
+	if refused != nil {
+		return refused
+	}
+	call, err := s.call(ctx, path, frame.FileRequest{Operation: "delete", Path: clean})
+	if err != nil {
+		return err
+	}
+	defer call.end()
+	_, err = call.reply()
+	return err
+}
+
+// Move implements Files.
+func (s *LiveSession) Move(ctx context.Context, from, to string, overwrite bool) (FileInfo, error) {
+	source, refused := cleanFile(from)
+	if refused != nil {
+		return FileInfo{}, refused
+	}
+	target, refused := cleanFile(to)
+	if refused != nil {
+		return FileInfo{}, refused
+	}
+	call, err := s.call(ctx, from, frame.FileRequest{Operation: "move", Path: source, To: target, Overwrite: overwrite})
+	if err != nil {
+		return FileInfo{}, err
+	}
+	defer call.end()
+	return call.replyEntry()
+}
+
+// sessionContent is the content of a file that is read.
+type sessionContent struct {
+	call *fileCall
+	left int64 // bytes
+	err  error
+}
+
+// Read implements io.Reader.
+func (c *sessionContent) Read(p []byte) (int, error) {
+	if c.err != nil || len(p) == 0 {
+		return 0, c.err
+	}
+	n, err := c.call.read(p)
+	c.left -= int64(n)
+	switch {
+	case c.left < 0:
+		n, c.err = n+int(c.left), c.call.changed()
+	case err == io.EOF && c.left > 0:
+		c.err = c.call.changed()
+	default:
+		c.err = err
+	}
+	return n, c.err
+}
+
+// Close implements io.Closer.
+func (c *sessionContent) Close() error {
+	c.call.end()
+	return nil
+}

@@ -1,0 +1,129 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// restoreTimeout bounds how long one session may take to be gone on with: a file
+	// that its sandbox is just sending, and what a busy host adds.
+	restoreTimeout = 20 * time.Second
+	// restoreAtOnce of them: they mostly wait.
+	restoreAtOnce = 8
+)
+
+// errNoEngine is the cause where nothing could have been kept.
+var errNoEngine = errors.New("the engine keeps no sandboxes")
+
+// errClosing is the cause where the service ends before all go on.
+var errClosing = errors.New("the service is going down")
+
+// Restore goes on with the sessions that an earlier process of this service has recorded,
+// and remembers the ends of the others. It is called once, before Open and
+// before the engine reaps. network returns what the programs of a session reach that
+// had a network.
+//
+//  1. The session's sandbox is adopted by its name, some at a time.
+//  2. The token has it begin anew; what ran is cancelled. Its variables and files are
+//     as they are.
+//  3. Its time is what is left on the sandbox's own clock.
+//  4. One that cannot be gone on with in time is lost, and its sandbox ended.
+//
+// It returns how many sessions go on, and how many do not.
+func (l *LiveSessions) Restore(ctx context.Context, network func(SessionInfo) Network) (open, over int) {
+	var some errgroup.Group
+	some.SetLimit(restoreAtOnce)
+	var all []sessionRecord
+	for _, record := range l.records.load() {
+		if record.Gone != nil {
+			l.mu.Lock()
+			l.gone.add(record.key(), &GoneError{Reason: record.Gone.Reason, At: record.Gone.At})
+			l.mu.Unlock()
+			continue
+		}
+		all = append(all, record)
+	}
+	for _, record := range all {
+		some.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
+			defer cancel()
+			if err := l.restore(ctx, record, network); err != nil {
+				l.unrestored(record, err)
+			}
+			return nil
+		})
+	}
+	_ = some.Wait() // there is no error
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open), len(all) - len(l.open)
+}
+
+// restore goes on with one session.
+func (l *LiveSessions) restore(ctx context.Context, record sessionRecord, network func(SessionInfo) Network) error {
+	keeper := l.keeper()
+	if keeper == nil {
+		return errNoEngine
+	}
+	sandbox, err := keeper.Adopt(ctx, record.Sandbox)
+	if err != nil {
+		return err
+	}
+	c := l.pool.adopt(sandbox)
+	fail := func(err error) error {
+		c.finished = true // or the next would wait for the end of this sandbox
+		l.pool.done(c)
+		return err
+	}
+	resumed, err := resume(ctx, sandbox, record.Token)
+	if err != nil {
+		return fail(fmt.Errorf("resume: %w", err))
+	}
+	now := time.Now()
+	spec := SessionSpec{
+		ID: record.ID, Owner: record.Owner, Environment: Environment{Name: record.Environment},
+		Limits: record.Limits, TTL: record.Expires.Sub(record.Created), Idle: record.Idle, Note: record.Note,
+	}
+	s := attachSession(l, c, spec, record.Token, record.Created, now.Add(time.Duration(resumed.TTLSeconds*float64(time.Second))-ttlSlack))
+	s.name, s.kept, s.restarts = record.Sandbox, true, record.KernelRestarts
+	if resumed.KernelRestarted {
+		s.restarts, s.untold = s.restarts+1, true
+	}
+	if record.Network {
+		info := s.Info()
+		info.Network = true
+		s.spec.Network = network(info)
+	}
+	s.link.serve(s.spec.Network, spec.ID)
+	go c.ping()
+	go s.link.read()
+	if !s.open() {
+		s.link.close(errClosing)
+		return fail(errClosing)
+	}
+	return nil
+}
+
+// unrestored remembers the end of a session that is not gone on with.
+func (l *LiveSessions) unrestored(record sessionRecord, err error) {
+	end := &GoneError{Reason: GoneLost, At: time.Now(), Err: err}
+	if errors.Is(err, ErrNoSandbox) && !record.Expires.After(end.At) {
+		end.Reason, end.At = GoneExpired, record.Expires
+	}
+	l.log.Warn("a session does not go on", "session", record.ID, "sandbox", record.Sandbox, "reason", end.Reason, "error", err)
+	l.mu.Lock()
+	l.ended[end.Reason]++
+	l.gone.add(record.key(), end)
+	l.mu.Unlock()
+	record.Sandbox, record.Token, record.Gone = "", nil, &goneRecord{end.Reason, end.At}
+	if err := l.records.write(func() sessionRecord { return record }); err != nil {
+		l.log.Warn("the end of a session is not recorded", "session", record.ID, "error", err)
+	}
+}
+
+func (s sessionRecord) key() sessionKey { return sessionKey{s.Owner, s.ID} }

@@ -1,0 +1,32 @@
+package runner
+
+import "maps"
+
+// SessionStats is what there is of sessions.
+type SessionStats struct {
+	Open    int                `json:"open"`    // also where nobody uses them
+	Running int                `json:"running"` // have a run that has a place
+	Idle    int                `json:"idle"`    // are used by nobody now
+	Waiting int                `json:"waiting"` // runs that wait, for their session's turn or for a place
+	Opened  int                `json:"opened"`  // since the service's start
+	Ended   map[GoneReason]int `json:"ended"`   // the same, by reason
+}
+
+// Stats returns what there is now.
+func (l *LiveSessions) Stats() SessionStats {
+	open := l.all()
+	l.mu.Lock()
+	out := SessionStats{Open: len(open), Opened: l.opened, Ended: maps.Clone(l.ended)}
+	l.mu.Unlock()
+	for _, s := range open {
+		info := s.Info()
+		out.Waiting += info.Waiting
+		if info.Running {
+			out.Running++
+		}
+		if _, idle := s.use.idleSince(); idle {
+			out.Idle++
+		}
+	}
+	return out
+}

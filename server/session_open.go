@@ -1,0 +1,258 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/environments"
+	"notebox/runner"
+)
+
+// sessionRequest is a POST /v1/sessions as it was written, in whichever form. A nil
+// field was not given.
+type sessionRequest struct {
+	Language *text         `json:"language"`
+	TTL      *seconds      `json:"ttl"`
+	Idle     *seconds      `json:"idle"`
+	Files    []fileField   `json:"files"`
+	Env      map[text]text `json:"env"`
+	Network  *bool         `json:"network"`
+
+	inputs inputs // Files, and the file parts of a form
+}
+
+// sessionParts are the parts of a form that are fields, in the order in which errors in
+// them are told.
+var sessionParts = []string{"language", "ttl", "idle", "files", "env", "network"}
+
+func (req *sessionRequest) setPart(name string, raw []byte) (err error) {
+	switch name {
+	case "language":
+		req.Language = ptr(text(raw))
+	case "ttl":
+		req.TTL, err = parseSeconds(name, string(raw))
+	case "idle":
+		req.Idle, err = parseSeconds(name, string(raw))
+	case "files":
+		err = decodeJSON(name, raw, &req.Files)
+	case "env":
+		err = decodeJSON(name, raw, &req.Env)
+	case "network":
+		req.Network, err = parseBool(name, string(raw))
+	}
+	return err
+}
+
+// readSessionRequest decodes the body in either form; one without a body asks for
+// nothing but the defaults.
+func (s *Server) readSessionRequest(r *http.Request, work *workspace) (*sessionRequest, error) {
+	if _, err := parameters(r); err != nil {
+		return nil, err
+	}
+	mediaType, params, err := contentOf(r)
+	if err != nil {
+		return nil, err
+	}
+	req := new(sessionRequest)
+	switch {
+	case r.ContentLength == 0:
+		return req, nil
+	case mediaType == "application/json":
+		err = s.readObject(r, work, req, func() error { return nil })
+	case mediaType == formType:
+		f := &form{server: s, work: work, names: sessionParts, inputs: &req.inputs, set: req.setPart}
+		err = f.read(r, params["boundary"])
+	default:
+		err = unsupportedMedia("Content-Type: a session is opened with application/json, %s, or no body", formType)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = req.inputs.take(req.Files, work)
+	req.Files = nil
+	return req, err
+}
+
+// parameters reads the query, in which nothing but those names may be, each once: a
+// typing error must not be a silent default.
+func parameters(r *http.Request, names ...string) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, malformed("query", "is malformed")
+	}
+	for name, values := range query {
+		known := false
+		for _, n := range names {
+			known = known || n == name
+		}
+		switch {
+		case !known:
+			return nil, malformed("query", "there is no parameter %s", quote(name))
+		case len(values) > 1:
+			return nil, malformed("query", "the parameter %s is there more than once", quote(name))
+		}
+	}
+	return query, nil
+}
+
+// openSession answers POST /v1/sessions.
+func (s *Server) openSession(c echo.Context) error {
+	caller := callerOf(c)
+	if s.sessions == nil {
+		return errNoSessions()
+	}
+	mayOpen := func() error { return caller.MayOpenSession(len(s.sessions.List(caller.Owner()))) }
+	if err := errors.Join(mayOpen(), caller.MayUseCPU()); err != nil {
+		return err // before its body is read
+	}
+	work := &workspace{parent: s.tempDir}
+	defer func() {
+		if err := work.remove(); err != nil {
+			s.log.ErrorContext(c.Request().Context(), "a request's temporary folder is left", "error", err)
+		}
+	}()
+	intake := func() {}
+	defer func() { intake() }()
+	work.reserve = func() error {
+		select {
+		case s.intake <- struct{}{}:
+			intake = sync.OnceFunc(func() { <-s.intake })
+			return nil
+		default:
+			return intakeFull()
+		}
+	}
+	r := c.Request()
+	req, err := s.readSessionRequest(r, work)
+	if err != nil {
+		return err
+	}
+	spec, err := s.sessionSpec(c, req)
+	if err != nil {
+		return err
+	}
+	if spec.Inputs, err = s.gather(r.Context(), spec.Owner, &req.inputs, work); err != nil {
+		return err
+	}
+	intake()
+	if err := mayOpen(); err != nil { // others may have been opened since
+		return err
+	}
+	session, err := s.open(r.Context(), spec)
+	if err != nil {
+		return err
+	}
+	c.Set(sessionKey, spec.ID)
+	s.log.LogAttrs(r.Context(), slog.LevelInfo, "session opened", append(who(c),
+		slog.String("environment", spec.Environment.Name), slog.Duration("ttl", spec.TTL), slog.Duration("idle", spec.Idle))...)
+	c.Response().Header().Set(echo.HeaderLocation, sessionsPath+"/"+spec.ID)
+	return fresh(c, http.StatusCreated, s.aboutSession(session.Info()))
+}
+
+// sessionSpec checks everything in a request that can be checked before a file is
+// fetched or a sandbox taken.
+func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.SessionSpec, err error) {
+	caller := callerOf(c)
+	env := &s.environments[0]
+	if req.Language != nil {
+		if env = s.byLanguage(string(*req.Language)); env == nil {
+			return spec, unfit("language", "%s is not known; there are: %s; bash runs in a session of each of them",
+				quote(string(*req.Language)), strings.Join(s.languages(), ", "))
+		}
+	}
+	if err := caller.MayUse(env.Name, env.Language); err != nil {
+		return spec, err
+	}
+	spec = runner.SessionSpec{
+		Owner: caller.Owner(), Environment: environmentOf(env), Limits: s.limits, MaxOwned: caller.Sessions(),
+	}
+	if req.Network != nil && *req.Network {
+		if err := mayNetwork(caller, s.network != nil); err != nil {
+			return spec, err
+		}
+		spec.Network = s.network
+	}
+	if spec.TTL, err = s.sessionTime("ttl", req.TTL, s.sessions.ttl); err != nil {
+		return spec, err
+	}
+	if spec.Idle, err = s.sessionTime("idle", req.Idle, min(s.sessions.idle, spec.TTL)); err != nil {
+		return spec, err
+	}
+	if spec.Env, err = kernelEnv(req.Env); err != nil {
+		return spec, err
+	}
+	if req.inputs.size() > s.limits.DataSize {
+		return spec, tooMuch(s.limits.DataSize)
+	}
+	if err := checkURLs(&req.inputs); err != nil {
+		return spec, err
+	}
+	spec.ID, err = sessionID(s.now())
+	return spec, err
+}
+
+func environmentOf(env *environments.Environment) runner.Environment {
+	return runner.Environment{Name: env.Name, Image: env.Image, WarmUp: env.WarmUp}
+}
+
+// minSessionTime is the shortest that a session may ask for: below it, it could be over
+// before its answer is read.
+const minSessionTime = time.Second
+
+func (s *Server) sessionTime(field string, asked *seconds, fallback time.Duration) (time.Duration, error) {
+	if asked == nil {
+		return fallback, nil
+	}
+	f, most := float64(*asked), s.sessions.maxTTL
+	if math.IsNaN(f) || f < minSessionTime.Seconds() || f > most.Seconds() {
+		return 0, unfit(field, "must be from %v to %v seconds", minSessionTime.Seconds(), most.Seconds())
+	}
+	return time.Duration(f * float64(time.Second)), nil
+}
+
+// gather finds and fetches a request's inputs.
+func (s *Server) gather(ctx context.Context, owner string, all *inputs, work *workspace) ([]runner.Input, error) {
+	if err := s.findInputs(ctx, owner, all, s.limits.DataSize); err != nil {
+		return nil, err
+	}
+	budget := min(s.maxUpload, s.limits.DataSize-all.size())
+	if err := s.fetcher.fetchAll(ctx, all, budget, work); err != nil {
+		return nil, err
+	}
+	return all.spec(), nil
+}
+
+// open opens a session. One whose client has left meanwhile is nobody's, and closed.
+func (s *Server) open(ctx context.Context, spec runner.SessionSpec) (session runner.Session, err error) {
+	err = inTime(ctx, sessionOpenTime, func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.runs, cancel)() // the service ends
+		session, err = s.sessions.Open(ctx, spec)
+		return err
+	})
+	var full *runner.Error
+	switch {
+	case errors.As(err, &full) && full.Code == runner.CodeFull:
+		return nil, &problem{status: http.StatusTooManyRequests, text: full.Message, retryAfter: full.RetryAfter, cause: err}
+	case err != nil:
+		return nil, s.whyNot(ctx, err)
+	case ctx.Err() == nil:
+		return session, nil
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionCallTime)
+	defer cancel()
+	if err := session.Close(last); err != nil {
+		s.log.WarnContext(ctx, "a session that nobody knows of is left until its idle time", "session", spec.ID, "error", err)
+	}
+	return nil, ctx.Err()
+}

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"notebox/runner"
+)
+
+// goneTexts say to a caller how a session ended.
+var goneTexts = map[runner.GoneReason]string{
+	runner.GoneClosed:  "it was closed",
+	runner.GoneExpired: "its time to live was over",
+	runner.GoneIdle:    "nothing had used it for its idle time",
+	runner.GoneEvicted: "room was short, and it had been idle for longest",
+	runner.GoneLost:    "its sandbox ended by itself, or could not be found again after a restart of the service",
+}
+
+// goneText is one sentence on how a session ended.
+func goneText(gone *runner.GoneError) string {
+	why, ok := goneTexts[gone.Reason]
+	if !ok {
+		why = "it has ended"
+	}
+	return fmt.Sprintf("the session is over since %s: %s", gone.At.UTC().Format(time.RFC3339), why)
+}
+
+func goneProblem(gone *runner.GoneError) *problem {
+	return &problem{
+		status: http.StatusGone, text: goneText(gone) + "; its variables and files are lost; POST /v1/sessions opens another",
+		cause: gone.Err,
+	}
+}
+
+// fileStatuses are those of what cannot be done by the state of /mnt/data.
+var fileStatuses = map[runner.FileCode]int{
+	runner.FileNotFound: http.StatusNotFound,
+	runner.FileExists:   http.StatusConflict,
+	runner.FileNotPlain: http.StatusConflict,
+	runner.FileBusy:     http.StatusConflict,
+	runner.FileNoRoom:   http.StatusRequestEntityTooLarge,
+	runner.FileRefused:  http.StatusUnprocessableEntity,
+}
+
+// ofSessionFile is what a caller is told of a file. The text is from within the sandbox.
+func ofSessionFile(field string, err *runner.FileError) *problem {
+	status, ok := fileStatuses[err.Code]
+	text := oneLine(cut(err.Message))
+	if !ok || text == "" {
+		return &problem{status: http.StatusUnprocessableEntity, field: field, text: "this cannot be done with this file", cause: err}
+	}
+	return &problem{status: status, field: field, text: text}
+}

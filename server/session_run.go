@@ -1,0 +1,253 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"notebox/access"
+	"notebox/environments"
+	"notebox/notebook"
+	"notebox/runner"
+)
+
+// bash is the language of commands, which run beside the kernel of a session.
+const bash = "bash"
+
+// bashNames are what callers call it.
+var bashNames = []string{bash, "sh", "shell"}
+
+func isBash(language *text) bool {
+	return language != nil && slices.Contains(bashNames, strings.ToLower(string(*language)))
+}
+
+const (
+	// maxCommand is what Linux takes as one argument, in bytes, its last NUL left out
+	// (MAX_ARG_STRLEN).
+	maxCommand = 128<<10 - 1
+	// maxSessionWaiting is how many runs wait in one session: they go one after
+	// another, and who sends more has lost count.
+	maxSessionWaiting = 32
+)
+
+// inSession is what a plan has of the session that it runs in. whyLost may be called
+// on nil.
+type inSession struct {
+	id      string
+	owner   string
+	session runner.Session // nil where there is none
+	lost    error          // why; to be told unless an earlier reply stands for the request
+	command string         // for bash; "" for the kernel
+}
+
+func (in *inSession) whyLost() error {
+	if in == nil {
+		return nil
+	}
+	return in.lost
+}
+
+// planSession sets a plan's session and environment.
+func (s *Server) planSession(p *plan, req *request, cells []string, book []byte, caller *access.Caller) error {
+	if s.sessions == nil {
+		return &problem{status: http.StatusForbidden, field: "session", text: errNoSessions().text}
+	}
+	in := &inSession{id: string(*req.Session), owner: caller.Owner()}
+	if err := in.find(s.sessions); err != nil {
+		return err
+	}
+	if len(req.Env) > 0 {
+		return unfit("env", "is the session's: give it when the session is opened")
+	}
+	if err := in.network(req, caller); err != nil {
+		return err
+	}
+	env, err := s.sessionEnvironment(in, req, book)
+	if err != nil {
+		return err
+	}
+	if isBash(req.Language) {
+		if in.command, err = commandOf(cells, book, req.mediaType); err != nil {
+			return err
+		}
+	}
+	p.session, p.environment = in, env
+	return nil
+}
+
+// find looks the session up; that it is over is not an error of this.
+func (in *inSession) find(all *sessions) error {
+	if !sessionIDs.MatchString(in.id) {
+		return noSuchSession()
+	}
+	session, err := all.Find(in.owner, in.id)
+	switch {
+	case errors.Is(err, runner.ErrNoSession):
+		in.lost = noSuchSession()
+	case err != nil:
+		in.lost = err
+	case session.Info().Waiting >= maxSessionWaiting:
+		in.lost = &problem{
+			status: http.StatusTooManyRequests, field: "session", retryAfter: time.Second,
+			text: fmt.Sprintf("%d runs wait in it already", maxSessionWaiting),
+		}
+	default:
+		in.session = session
+	}
+	return nil
+}
+
+func noSuchSession() *problem {
+	return &problem{status: http.StatusNotFound, field: "session", text: "there is no such session: it ended long ago, or never was"}
+}
+
+// network refuses what the session is not, and a session with a network to a key that
+// may have none any more.
+func (in *inSession) network(req *request, caller *access.Caller) error {
+	has := in.session != nil && in.session.Info().Network
+	if req.Network != nil && (*req.Network || has) {
+		return unfit("network", "is the session's: give it when the session is opened")
+	}
+	if has {
+		return caller.MayNetwork()
+	}
+	return nil
+}
+
+// sessionEnvironment is that of the session, with which all that the request says of
+// languages must agree.
+func (s *Server) sessionEnvironment(in *inSession, req *request, book []byte) (*environments.Environment, error) {
+	env := &s.environments[0] // where there is no session, no run comes of it
+	if in.session != nil {
+		name := in.session.Info().Environment
+		if env = s.byName(name); env == nil {
+			return nil, &problem{
+				status: http.StatusServiceUnavailable, field: "session", retryAfter: readyFor,
+				text: "its environment is not configured any more", cause: fmt.Errorf("a session of the environment %q", name),
+			}
+		}
+	}
+	agrees := func(field, language string, other *environments.Environment) error {
+		switch {
+		case language == "":
+			return nil
+		case other == nil:
+			return unfit(field, "%s is not known; in this session there are: %s, %s", quote(language), env.Language, bash)
+		case in.session != nil && other.Name != env.Name:
+			return unfit(field, "is %s, and this session runs %s, and %s beside it; open another session for it", quote(language), env.Language, bash)
+		}
+		return nil
+	}
+	if book != nil {
+		language := notebook.Language(book)
+		if err := agrees("notebook.metadata.kernelspec.language", language, s.byLanguage(language)); err != nil {
+			return nil, err
+		}
+	}
+	if other := s.byMediaType(req.mediaType); other != nil {
+		if err := agrees("Content-Type", req.mediaType, other); err != nil {
+			return nil, err
+		}
+	}
+	if req.Language != nil && !isBash(req.Language) {
+		language := string(*req.Language)
+		if err := agrees("language", language, s.byLanguage(language)); err != nil {
+			return nil, err
+		}
+	}
+	return env, nil
+}
+
+// commandOf is the one command of a request for bash.
+func commandOf(cells []string, book []byte, mediaType string) (string, error) {
+	switch {
+	case book != nil:
+		return "", unfit("notebook", "cannot be run by %s: give one command as code", bash)
+	case len(cells) != 1:
+		return "", unfit("cells", "are %d, and %s takes one command: give it as code", len(cells), bash)
+	case mediaType != "" && mediaType != "text/plain":
+		return "", unfit("language", "does not agree with the Content-Type")
+	case cells[0] == "":
+		return "", malformed("cells", "its command is empty")
+	case strings.ContainsRune(cells[0], 0):
+		return "", unfit("code", "has a NUL character in it, which no command can hold")
+	case len(cells[0]) > maxCommand:
+		return "", tooLarge("code", "a command may have %d bytes: write it to a file, and run that", maxCommand)
+	}
+	return cells[0], nil
+}
+
+func (s *Server) byName(name string) *environments.Environment {
+	for i := range s.environments {
+		if s.environments[i].Name == name {
+			return &s.environments[i]
+		}
+	}
+	return nil
+}
+
+func (s *Server) byMediaType(mediaType string) *environments.Environment {
+	for i := range s.environments {
+		if slices.Contains(s.environments[i].MediaTypes, mediaType) {
+			return &s.environments[i]
+		}
+	}
+	return nil
+}
+
+// runnerOf is what a plan is run by.
+func (s *Server) runnerOf(p *plan) runner.Runner {
+	if p.session != nil {
+		return p.session.session
+	}
+	return s.runner
+}
+
+// sessionRef is what a reply says of the session that its run was in.
+type sessionRef struct {
+	ID              string    `json:"id"`
+	ExpiresAt       time.Time `json:"expires_at"`
+	KernelRestarted bool      `json:"kernel_restarted"`
+}
+
+func (in *inSession) ref(out *runner.Outcome) *sessionRef {
+	if in == nil {
+		return nil
+	}
+	return &sessionRef{ID: in.id, ExpiresAt: stamp(in.session.Info().Expires), KernelRestarted: out.KernelRestarted}
+}
+
+// restartedText says to a model what a new kernel means.
+const restartedText = "The kernel of this session was restarted: variables and imports are lost, files in /mnt/data are kept."
+
+// commandFailed is the error of a command that ended with another exit code than 0.
+func commandFailed(out *runner.Outcome) *exception {
+	if out.ExitCode == nil || *out.ExitCode == 0 {
+		return nil
+	}
+	return &exception{Name: "CommandFailed", Message: fmt.Sprintf("the command ended with exit code %d", *out.ExitCode)}
+}
+
+// hintFor is hint, and what there is to say of a session.
+func (s *Server) hintFor(p *plan, out *runner.Outcome, r *notebook.Result) string {
+	text := hint(p, out, r)
+	if p.session == nil {
+		return text
+	}
+	if out.Status == runner.StatusCancelled {
+		var gone *runner.GoneError
+		if _, err := s.sessions.Find(p.session.owner, p.session.id); errors.As(err, &gone) {
+			text = "The run ended with its session: " + goneText(gone) + "; open another session, and send files and code again."
+		}
+	}
+	switch {
+	case out.KernelRestarted:
+		text = strings.TrimSpace(text + " " + restartedText)
+	case out.Status == runner.StatusTimeout || out.Status == runner.StatusOutputLimit:
+		text += " The variables and files of this session are kept."
+	}
+	return text
+}

@@ -1,0 +1,203 @@
+package server
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/runner"
+	"notebox/storage"
+)
+
+// sniffed is how many bytes of a file its type is told by.
+const sniffed = 512
+
+// transferRetry is when to come back to a service that has too many files under way.
+const transferRetry = 2 * time.Second
+
+// transfers are the calls for files of sessions that go on at one time.
+type transfers struct {
+	mu      sync.Mutex
+	all     int
+	share   func() bool    // there are several owners: none takes all places
+	byOwner map[string]int // an owner without any is not in it
+}
+
+// enter takes one of so many places; leave gives it back.
+func (t *transfers) enter(owner string, places int) (leave func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all >= places {
+		return nil, &problem{status: http.StatusServiceUnavailable, text: "too many files of sessions are under way at this time", retryAfter: transferRetry}
+	}
+	if t.share() && t.byOwner[owner] >= places-t.all {
+		return nil, &problem{status: http.StatusTooManyRequests, text: "too many files of this caller are under way: the rest of the places is for others", retryAfter: transferRetry}
+	}
+	t.all++
+	t.byOwner[owner]++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.all--
+		if t.byOwner[owner]--; t.byOwner[owner] == 0 {
+			delete(t.byOwner, owner)
+		}
+	}, nil
+}
+
+// readSmall reads a body of a few bytes.
+func readSmall(r *http.Request, most int64) ([]byte, error) {
+	if r.ContentLength > most {
+		return nil, tooLarge("", "the body is larger than %d bytes", most)
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
+	if err != nil {
+		return nil, ofBody(err, notWhole)
+	}
+	if len(raw) == 0 {
+		return nil, malformed("", "the body is empty")
+	}
+	return raw, nil
+}
+
+// readSessionFile answers GET and HEAD /v1/sessions/{id}/files/{path}.
+func (s *Server) readSessionFile(c echo.Context) error {
+	return s.withFiles(c, func(session runner.Session) error {
+		r := c.Request()
+		name, ok := sessionPathOf(r.URL, c.Param("id"))
+		if !ok {
+			return notFound()
+		}
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		after := cmp.Or(s.pace.stall, storeStall)
+		stall := time.AfterFunc(after, func() { cancel(errStalled) })
+		defer stall.Stop()
+		info, content, err := session.Read(ctx, name)
+		if err != nil {
+			return stalled(ctx, err)
+		}
+		defer content.Close()
+		file := bufio.NewReaderSize(&stallingReader{content, stall, after}, sniffed)
+		head, err := file.Peek(int(min(sniffed, max(0, info.Size))))
+		if err != nil || info.Size < 0 {
+			return stalled(ctx, &runner.FileError{Code: runner.FileBusy, Path: name, Message: "it was changed while it was read"})
+		}
+		describeSessionFile(c.Response().Header(), info, head)
+		c.Response().WriteHeader(http.StatusOK)
+		if r.Method == http.MethodHead {
+			return nil
+		}
+		if _, err := io.CopyN(c.Response(), file, info.Size); err != nil { // the client notices by the length
+			if unsent := (*unsentError)(nil); errors.As(err, &unsent) {
+				return err
+			}
+			s.log.LogAttrs(r.Context(), slog.LevelInfo, "a session's file was not sent in full", append(who(c), slog.Any("error", err))...)
+		}
+		return nil
+	})
+}
+
+// describeSessionFile says what a file is, and that it is no page of this service.
+func describeSessionFile(h http.Header, info runner.FileInfo, head []byte) {
+	name := path.Base(info.Path)
+	h.Set(echo.HeaderContentType, contentType(storage.MediaType(name, head)))
+	h.Set(echo.HeaderContentDisposition, storage.Object{Name: name}.Disposition()) // of no type: a download
+	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
+	h.Set(echo.HeaderCacheControl, "no-store")
+	h.Set(echo.HeaderContentLength, fmt.Sprint(info.Size))
+	h.Set(echo.HeaderLastModified, modified(info).Format(http.TimeFormat))
+}
+
+// stalled is the error of a sandbox that was waited for; it did not answer where the
+// cause of ctx says so.
+func stalled(ctx context.Context, err error) error {
+	if context.Cause(ctx) == errStalled {
+		return &problem{status: http.StatusGatewayTimeout, text: "the sandbox did not answer in time", cause: err}
+	}
+	return err
+}
+
+// stallingReader lets a timer go while it is read.
+type stallingReader struct {
+	io.Reader
+	stall *time.Timer
+	after time.Duration
+}
+
+func (r *stallingReader) Read(p []byte) (int, error) {
+	r.stall.Reset(r.after)
+	defer r.stall.Stop()
+	return r.Reader.Read(p)
+}
+
+// writeSessionFile answers PUT /v1/sessions/{id}/files/{path}: the body, of whatever
+// type, is the content. A body that is not whole leaves nothing.
+func (s *Server) writeSessionFile(c echo.Context) error {
+	return s.withFiles(c, func(session runner.Session) error {
+		r := c.Request()
+		if _, _, err := contentOf(r); err != nil { // of an encoding
+			return err
+		}
+		name, ok := sessionPathOf(r.URL, c.Param("id"))
+		if !ok {
+			return malformed("path", "is no path within %s", dataDir)
+		}
+		if _, why := cleanName(name); why != "" {
+			return malformed("path", "%s", why)
+		}
+		most := min(s.maxUpload, s.limits.DataSize)
+		if r.ContentLength > most {
+			return tooLarge("", "the body is larger than %d bytes", most)
+		}
+		body := &bodyReader{Reader: http.MaxBytesReader(nil, r.Body, most)}
+		timed, steady, stop := watchStall(r.Context(), body, cmp.Or(s.pace.stall, storeStall))
+		defer stop()
+		isNew := isMissing(timed, session, name)
+		written, err := session.Write(timed, name, steady)
+		switch {
+		case body.failed != nil:
+			return ofBody(body.failed, notWhole)
+		case err != nil:
+			return stalled(timed, err)
+		case isNew:
+			return fresh(c, http.StatusCreated, aboutFile(written))
+		}
+		return fresh(c, http.StatusOK, aboutFile(written))
+	})
+}
+
+// isMissing is whether there is no such file at this moment.
+func isMissing(ctx context.Context, session runner.Session, name string) bool {
+	_, content, err := session.Read(ctx, name)
+	if err == nil {
+		_ = content.Close() // nothing was read
+	}
+	var failed *runner.FileError
+	return errors.As(err, &failed) && failed.Code == runner.FileNotFound
+}
+
+// bodyReader remembers why a body could not be read: that is the client's affair, the
+// rest is the sandbox's.
+type bodyReader struct {
+	io.Reader
+	failed error
+}
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		b.failed = err
+	}
+	return n, err
+}

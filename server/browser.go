@@ -68,7 +68,7 @@ func (b *browserRules) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		switch {
-		case b.keys:
+		case b.keys, isInside(r.Context()):
 		case !b.ownHost(r):
 			return forbidden("the Host header does not name this service; --public-url adds a name")
 		case !b.ownOrigin(r):
@@ -90,8 +90,8 @@ func (b *browserRules) cors(allowed []string) echo.MiddlewareFunc {
 		AllowOrigins: allowed,
 		AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
 		AllowHeaders: []string{echo.HeaderAuthorization, "X-API-Key", echo.HeaderContentType, echo.HeaderAccept,
-			"Idempotency-Key", "Prefer", "Range"},
-		ExposeHeaders: []string{echo.HeaderLocation, echo.HeaderRetryAfter, echo.HeaderContentDisposition, "ETag", "Preference-Applied"},
+			"Idempotency-Key", "Prefer", "Range", "Mcp-Session-Id", "Mcp-Protocol-Version", "Last-Event-ID"},
+		ExposeHeaders: []string{echo.HeaderLocation, echo.HeaderRetryAfter, echo.HeaderContentDisposition, "ETag", "Preference-Applied", "Mcp-Session-Id"},
 		MaxAge:        600, // seconds that a browser may keep the answer
 	})
 }

@@ -36,7 +36,7 @@ func (s *Server) execute(c echo.Context) error {
 			return err // before its body is read
 		}
 	}
-	t, err := s.begin(c, w)
+	t, err := s.begin(c, w, s.readRequest)
 	if err != nil {
 		return err
 	}
@@ -56,10 +56,13 @@ func (s *Server) execute(c echo.Context) error {
 	return s.answerEnding(c, end)
 }
 
+// reader decodes the body of a request for a run.
+type reader func(*http.Request, *workspace) (*request, error)
+
 // begin takes a request in, and finds the execution that its Idempotency-Key stands
 // for. Where it returns a ticket, leave must be called.
-func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
-	e, err := s.takeIn(c, w)
+func (s *Server) begin(c echo.Context, w wishes, read reader) (*ticket, error) {
+	e, err := s.takeIn(c, w, read)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +96,7 @@ func (s *Server) begin(c echo.Context, w wishes) (*ticket, error) {
 // takeIn reads a request and checks it. Only so many that need the disk do that at
 // one time, until what they name is fetched, see Config.MaxIntake: clients that send
 // little, however slowly, keep nobody out. The runner admits only what is whole.
-func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
+func (s *Server) takeIn(c echo.Context, w wishes, read reader) (*execution, error) {
 	e := s.newExecution(callerOf(c), w.async || w.key != "")
 	e.ctx = below(e.ctx, c.Request().Context())
 	taken := false
@@ -112,7 +115,7 @@ func (s *Server) takeIn(c echo.Context, w wishes) (*execution, error) {
 		}
 	}
 	r := c.Request()
-	req, err := s.readRequest(r, e.work)
+	req, err := read(r, e.work)
 	if err != nil {
 		return nil, err
 	}

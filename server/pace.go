@@ -46,13 +46,15 @@ type pace struct {
 
 // HTTPServer is an http.Server for Handler, with its deadlines set.
 func (s *Server) HTTPServer() *http.Server {
-	return &http.Server{
+	server := &http.Server{
 		Addr:              s.listen,
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 	}
+	server.RegisterOnShutdown(s.mcp.EndStreams) // they would be waited for
+	return server
 }
 
 // keepPace gives every request body and every write of a response its deadline.

@@ -20,6 +20,7 @@ import (
 	"notebox/access"
 	"notebox/environments"
 	"notebox/runner"
+	"notebox/server/mcp"
 	"notebox/server/pages"
 	"notebox/storage"
 )
@@ -69,6 +70,8 @@ type Config struct {
 	// DifyRunTime is when a run of a Dify agent is interrupted, from its request's
 	// arrival; 0 is dify.RunTime.
 	DifyRunTime time.Duration
+	// Agent answers POST /run; nil: no model is configured, and it says so.
+	Agent *AgentConfig
 
 	// ServiceID is what this service is called among those that share Store: one that
 	// starts again under its id knows at once that what it ran before is cut off. No
@@ -143,8 +146,10 @@ type Server struct {
 	maxUpload  int64
 	fetcher    *fetcher
 	sessions   *sessions // nil: none are offered
+	mcp        *mcp.Handler
 	transfers  transfers
 	network    runner.Network // nil: none
+	agents     *agents        // nil: no model is configured
 	intake     chan struct{}  // a place for each request that is taken in at one time
 	decoding   chan struct{}  // a place for each large text that is decoded at one time
 	pace       pace
@@ -206,6 +211,7 @@ func New(cfg Config) (*Server, error) {
 	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
 	s.transfers.byOwner, s.transfers.share = map[string]int{}, func() bool { return s.keys.Len() > 1 }
 	s.running.share = func() bool { return s.keys.Len() > 1 }
+	s.agents = newAgents(cfg.Agent, s.running.share)
 	if s.limits == (runner.Limits{}) {
 		s.limits = runner.DefaultLimits()
 	}
@@ -249,6 +255,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
+	s.mcp = mcp.NewHandler(inside{s.echo}, s.log)
 	s.background.Go(s.sweepRecords)
 	s.background.Go(s.sweepRuns)
 	return s, nil
@@ -271,6 +278,7 @@ func (s *Server) CancelRuns() { s.cancelRuns() }
 // goes on. Its handler must not be called any more.
 func (s *Server) Close() error {
 	s.CancelRuns()
+	s.mcp.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	swept := make(chan struct{})

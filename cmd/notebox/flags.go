@@ -51,8 +51,9 @@ type settings struct {
 	observe           observeSettings
 	network           networkSettings
 	sessions          sessionSettings
+	agent             agentSettings
 
-	getenv func(string) string // of the store's credentials; nil is os.Getenv
+	getenv func(string) string // of the store's credentials and the model's; nil is os.Getenv
 }
 
 // runsPerCore is how many runs share a core by default: they wait for input,
@@ -105,6 +106,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
 	s.sessions.register(f)
 	s.observe.register(f)
+	s.agent.register(f)
 	f.DurationVar(&s.drain, "drain", 20*time.Second, "how long runs may go on after a signal to end")
 }
 
@@ -134,7 +136,7 @@ func (s *settings) check() error {
 			return fmt.Errorf("%s is out of range", p.flag)
 		}
 	}
-	return errors.Join(s.observe.check(), s.files.check(), s.sessions.check())
+	return errors.Join(s.observe.check(), s.files.check(), s.sessions.check(), s.agent.check())
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

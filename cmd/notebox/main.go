@@ -36,6 +36,7 @@ func command() *ffcli.Command {
 			serveCommand(),
 			imageCommand(),
 			keyCommand(),
+			mcpCommand(),
 			healthcheckCommand(),
 		},
 		Exec: func(_ context.Context, args []string) error {

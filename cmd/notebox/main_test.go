@@ -104,6 +104,7 @@ func startWith(folder string, change func(*settings), flags ...string) (p *progr
 		"--storage", "file://" + folder + "/files",
 		"--max-waiting", "100",
 		"--max-wait", "5m",
+		"--model", "off",
 	}, flags...))
 	if err != nil {
 		return nil, nil, err
@@ -164,13 +165,7 @@ type reply struct {
 	} `json:"session"`
 	ExitCode  *int `json:"exit_code"`
 	Truncated bool `json:"truncated"`
-	Session   *struct {
-		ID              string    `json:"id"`
-		ExpiresAt       time.Time `json:"expires_at"`
-		KernelRestarted bool      `json:"kernel_restarted"`
-	} `json:"session"`
-	ExitCode *int `json:"exit_code"`
-	Usage    struct {
+	Usage     struct {
 		QueueMS         int64 `json:"queue_ms"`
 		WallMS          int64 `json:"wall_ms"`
 		CPUMS           int64 `json:"cpu_ms"`

@@ -239,6 +239,10 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 	if err != nil {
 		return err
 	}
+	answers, err := p.openAgent()
+	if err != nil {
+		return err
+	}
 	admitted := runner.NewAdmission(runner.NewSingleUse(p.pool), p.settings.admission)
 	p.shareBetweenKeys(admitted)
 	cfg := server.Config{
@@ -258,6 +262,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		FetchAllow:   p.settings.fetchAllow,
 		Network:      network,
 		DifyRunTime:  p.settings.difyRunTime,
+		Agent:        answers,
 		ServiceID:    p.settings.serviceID,
 		ResultTTL:    p.settings.resultTTL,
 		Retention:    p.settings.retention,

@@ -1,0 +1,52 @@
+package client
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"notebox/agent/tool"
+)
+
+// errNoEnd is a stream of events that has none for its end.
+var errNoEnd = errors.New("notebox: the events broke off")
+
+// readEvents reads a run's server-sent events to the last, and tells of the text that
+// the program puts out.
+func readEvents(r io.Reader, tell func(text string)) (*tool.Result, error) {
+	lines := bufio.NewScanner(io.LimitReader(r, maxAnswer))
+	lines.Buffer(nil, maxAnswer)
+	name := ""
+	for lines.Scan() {
+		field, data, _ := strings.Cut(lines.Text(), ": ")
+		switch {
+		case field == "event":
+			name = data
+		case field != "data":
+		case name == "done":
+			result, err := tool.ReadResult([]byte(data))
+			if err != nil {
+				return nil, fmt.Errorf("notebox: %w", err)
+			}
+			return &result, nil
+		case name == "error":
+			e := &Error{}
+			if err := json.Unmarshal([]byte(data), e); err != nil {
+				return nil, fmt.Errorf("notebox: %w", err)
+			}
+			return nil, e
+		case name == "output":
+			var out struct{ Type, Text string }
+			if json.Unmarshal([]byte(data), &out) == nil && out.Type == "stream" && out.Text != "" {
+				tell(out.Text)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("notebox: %w", err)
+	}
+	return nil, errNoEnd
+}

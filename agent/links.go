@@ -1,0 +1,218 @@
+package agent
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"notebox/agent/tool"
+)
+
+// Links are those that notebox issued in a conversation: they may stand in answers, and
+// nothing else may. What a model says is untrusted, as is what it quotes: a program, a
+// file or a web page may have told it to show an image from somewhere, whose address
+// carries away what was said before.
+type Links struct {
+	urls  map[string]bool
+	paths map[string]string // the URL of a path in /mnt/data
+	names map[string]string // the URL of an image, by its name
+}
+
+const dataDir = "/mnt/data/"
+
+// Issue takes the links of a run.
+func (l *Links) Issue(r *tool.Result) {
+	if l.urls == nil {
+		l.urls, l.paths, l.names = map[string]bool{}, map[string]string{}, map[string]string{}
+	}
+	add := func(link string) bool {
+		// What cannot stand in Markdown as it is would be read as something else.
+		if link == "" || strings.ContainsAny(link, " \t\r\n<>\"`\\") {
+			return false
+		}
+		l.urls[link], l.urls[target(link)] = true, true
+		return true
+	}
+	for _, i := range r.Images {
+		if add(i.URL) {
+			l.names[i.Name] = i.URL
+		}
+	}
+	for _, f := range r.Files {
+		if add(f.URL) {
+			l.paths[f.Path] = f.URL
+		}
+	}
+}
+
+// target is a link as the target of a Markdown link: with no bracket that would end it.
+func target(link string) string {
+	return strings.NewReplacer("(", "%28", ")", "%29").Replace(link)
+}
+
+// Clean makes Markdown of what a model said that shows no link or image but those that
+// were issued:
+//
+//   - sandbox:/mnt/data/x and /mnt/data/x become the link of the file, where there is one
+//   - a link or image to anything else becomes its text with the address as code behind
+//   - HTML becomes text; addresses that stand in the text, which many programs make
+//     links of, become code
+//
+// Code is left as it is, but for code that is nothing but such a path.
+func (l *Links) Clean(markdown string) string {
+	markdown = strings.ToValidUTF8(strings.ReplaceAll(markdown, "\x00", ""), "\uFFFD")
+	if len(markdown) > maxAnswer {
+		markdown = strings.ToValidUTF8(markdown[:maxAnswer], "") + "\n\n…"
+	}
+	markdown = l.fillIn(markdown)
+	for range maxPasses {
+		clean, rests := l.defuse(markdown)
+		if rests {
+			return markdown
+		}
+		markdown = clean
+	}
+	return fenced(markdown)
+}
+
+const (
+	// maxAnswer bounds an answer, in bytes: what people read, many times over.
+	maxAnswer = 256 << 10
+	// maxPasses is how often a text is looked at again, as what was within a link may be
+	// one itself. A text that is not at rest then is shown as code.
+	maxPasses = 8
+)
+
+// fenced is a text as a block of code that nothing in it ends.
+func fenced(text string) string {
+	longest := 2
+	for _, run := range regexp.MustCompile("`+").FindAllString(text, -1) {
+		longest = max(longest, len(run))
+	}
+	fence := strings.Repeat("`", longest+1)
+	return fence + "text\n" + text + "\n" + fence
+}
+
+// fillIn puts the links of files in the place of their paths.
+func (l *Links) fillIn(markdown string) string {
+	if len(l.urls) == 0 {
+		return markdown
+	}
+	code := codeOf(markdown)
+	var out strings.Builder
+	for at := 0; at < len(markdown); {
+		if end := code.whole(markdown, at); end > at {
+			out.WriteString(l.ofCode(markdown[at:end]))
+			at = end
+			continue
+		}
+		if name, file, link := l.pathAt(markdown, at); link != "" {
+			if isTarget(markdown[:at]) {
+				out.WriteString(target(link))
+			} else {
+				out.WriteString("[" + escaped(path.Base(file)) + "](" + target(link) + ")")
+			}
+			at += len(name)
+			continue
+		}
+		out.WriteByte(markdown[at])
+		at++
+	}
+	return l.imageNames(out.String())
+}
+
+// ofCode makes a link of inline code that is nothing but a path.
+func (l *Links) ofCode(code string) string {
+	inner := strings.TrimPrefix(strings.Trim(code, "`"), "sandbox:")
+	link := l.paths[inner]
+	if link == "" || code[0] != '`' {
+		return code
+	}
+	return "[`" + inner + "`](" + target(link) + ")"
+}
+
+// pathAt finds an issued path at a place, as models write it: with sandbox: before it,
+// and escaped as in a URL. name is what stands there.
+func (l *Links) pathAt(text string, at int) (name, file, link string) {
+	if text[at] != 's' && text[at] != '/' {
+		return "", "", ""
+	}
+	rest := text[at:]
+	scheme := ""
+	for _, s := range []string{"sandbox://", "sandbox:"} {
+		if strings.HasPrefix(rest, s+dataDir) {
+			scheme = s
+			break
+		}
+	}
+	if !strings.HasPrefix(rest[len(scheme):], dataDir) || scheme == "" && at > 0 && continues(text[at-1:at]) {
+		return "", "", ""
+	}
+	for p, u := range l.paths {
+		for _, written := range []string{p, (&url.URL{Path: p}).EscapedPath(), target((&url.URL{Path: p}).EscapedPath())} {
+			whole := scheme + written
+			if len(whole) > len(name) && strings.HasPrefix(rest, whole) && !continues(rest[len(whole):]) {
+				name, file, link = whole, p, u
+			}
+		}
+	}
+	return name, file, link
+}
+
+// continues reports whether what follows belongs to the path before it.
+func continues(rest string) bool {
+	r := []rune(rest[:min(len(rest), 8)])
+	switch {
+	case len(r) == 0:
+		return false
+	case r[0] == '.' || r[0] == '-':
+		return len(r) > 1 && isWord(r[1])
+	}
+	return isWord(r[0]) || r[0] == '/' || r[0] == '%'
+}
+
+func isWord(r rune) bool {
+	return r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127
+}
+
+// isTarget reports whether what follows stands where a link's target does.
+func isTarget(before string) bool {
+	before = strings.TrimSuffix(strings.TrimRight(before, " "), "<")
+	return strings.HasSuffix(before, "](") || reference.MatchString(before[strings.LastIndexByte(before, '\n')+1:])
+}
+
+// reference is how the definition of a link begins, up to its target.
+var reference = regexp.MustCompile(`^[ >]{0,8}\[[^\[\]]{1,200}\]:[ ]*<?$`)
+
+// imageNames gives images their links that are named as the tool named them.
+func (l *Links) imageNames(markdown string) string {
+	names := make([]string, 0, len(l.names))
+	for name := range l.names {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, before := range []string{"](", "](sandbox:", "](attachment:", "](./"} {
+			markdown = strings.ReplaceAll(markdown, before+name+")", "]("+target(l.names[name])+")")
+		}
+	}
+	return markdown
+}
+
+// escaped is a text that Markdown shows as it is.
+func escaped(text string) string {
+	return special.ReplaceAllString(strings.Join(strings.Fields(text), " "), `\$0`)
+}
+
+var special = regexp.MustCompile("[\\\\`*_{}\\[\\]()<>#!|~&]")
+
+// inCode is a text as inline code.
+func inCode(text string) string {
+	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "`", "'")
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}

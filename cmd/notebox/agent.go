@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/peterbourgon/ff/v3"
+
+	"notebox/agent"
+	"notebox/agent/provider"
+	"notebox/server"
+)
+
+// modelSettings are the flags about a model. Keys are no flags: they would be in the
+// list of processes.
+type modelSettings struct {
+	name, api, baseURL, effort string
+}
+
+// register adds flags that begin with prefix, "model" or "file-model", about a model
+// for what.
+func (m *modelSettings) register(f *flag.FlagSet, prefix, what string) {
+	f.StringVar(&m.name, prefix, "", "model that "+what+" (default: by the key that is set, OPENAI_API_KEY, ANTHROPIC_API_KEY or CLOUDFLARE_API_KEY with CLOUDFLARE_ACCOUNT_ID); off: none")
+	f.StringVar(&m.api, prefix+"-api", "", "how it is spoken to: chat, responses or claude (default: by the key and the address)")
+	f.StringVar(&m.baseURL, prefix+"-base-url", "", "address of a server that speaks OpenAI's API (default: OPENAI_BASE_URL, or the provider's own)")
+	f.StringVar(&m.effort, prefix+"-effort", "", "how hard it thinks: low, medium, high, or what else it knows (default: its own)")
+}
+
+// open returns the model; provider.ErrNone where there is none.
+func (m *modelSettings) open(getenv func(string) string) (agent.Provider, provider.Settings, error) {
+	s, err := provider.FromEnvironment(provider.Settings{
+		API: provider.API(m.api), Model: m.name, BaseURL: m.baseURL, Effort: m.effort,
+	}, getenv)
+	if err != nil {
+		return nil, s, err
+	}
+	p, err := provider.Open(s)
+	return p, s, err
+}
+
+// agentSettings are the flags about POST /run.
+type agentSettings struct {
+	model  modelSettings
+	limits agent.Limits
+	atOnce int
+}
+
+func (s *agentSettings) register(f *flag.FlagSet) {
+	s.model.register(f, "model", "answers POST /run")
+	s.limits = agent.DefaultLimits()
+	registerLimits(f, &s.limits)
+	f.IntVar(&s.atOnce, "agent-at-once", server.DefaultAgentAtOnce, "questions that are answered at one time")
+}
+
+// registerLimits adds the flags of what a question may cost.
+func registerLimits(f *flag.FlagSet, l *agent.Limits) {
+	f.IntVar(&l.Steps, "agent-steps", l.Steps, "turns of the model for one question")
+	f.IntVar(&l.Corrections, "agent-corrections", l.Corrections, "tries after code that failed, for one question; -1: none")
+	f.Int64Var(&l.Tokens, "agent-tokens", l.Tokens, "tokens for one question, in and out")
+	f.DurationVar(&l.Time, "agent-time", l.Time, "time for one question")
+}
+
+func (s *agentSettings) check() error {
+	if s.limits.Steps < 1 || s.limits.Tokens < 1 || s.limits.Time <= 0 || s.atOnce < 1 {
+		return errors.New("--agent-steps, --agent-tokens, --agent-time and --agent-at-once must be above 0")
+	}
+	return nil
+}
+
+// openAgent returns nil where no model is configured.
+func (p *program) openAgent() (*server.AgentConfig, error) {
+	getenv, err := withFile(p.settings.getenv, ".env")
+	if err != nil {
+		return nil, err
+	}
+	s := &p.settings.agent
+	model, found, err := s.model.open(getenv)
+	switch {
+	case errors.Is(err, provider.ErrNone):
+		if s.model.name != "" && s.model.name != provider.Off {
+			p.log.Warn("there is no key or address for the model: POST /run answers 503", "model", s.model.name)
+		}
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("--model: %w", err)
+	}
+	p.log.Info("POST /run asks a model", "model", found.Model, "api", string(found.API))
+	return &server.AgentConfig{Provider: model, Limits: s.limits, AtOnce: s.atOnce}, nil
+}
+
+// withFile looks a variable up in the environment, and then in a file of variables,
+// which need not be there.
+func withFile(getenv func(string) string, name string) (func(string) string, error) {
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return getenv, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	variables := map[string]string{}
+	err = ff.EnvParser(file, func(name, value string) error { variables[name] = value; return nil })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return func(name string) string {
+		if value := getenv(name); value != "" {
+			return value
+		}
+		return variables[name]
+	}, nil
+}

@@ -1,0 +1,247 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/agent"
+	"notebox/agent/tool"
+)
+
+// AgentConfig is what POST /run answers with.
+type AgentConfig struct {
+	Provider agent.Provider
+	Prompt   string // in addition to the agent's own
+	Limits   agent.Limits
+	AtOnce   int // questions that are answered at one time; 0 is DefaultAgentAtOnce
+}
+
+const (
+	// DefaultAgentAtOnce is more than run code at a time on most machines: a question
+	// waits for its model most of the time.
+	DefaultAgentAtOnce = 16
+	// maxAsked bounds the body of a question, in bytes.
+	maxAsked = 1 << 20
+	// agentRetry is when to come back for a place: a question takes some ten seconds.
+	agentRetry = 10 * time.Second
+	// agentBacklog bounds what waits for a client that reads slowly, in bytes.
+	agentBacklog = 8 << 20
+)
+
+// noAgent tells the caller's operator what to do.
+const noAgent = "no model is configured: set OPENAI_API_KEY (and OPENAI_BASE_URL for another server that speaks its API), or ANTHROPIC_API_KEY, " +
+	"or CLOUDFLARE_API_KEY with CLOUDFLARE_ACCOUNT_ID, and --model to name the model, and start the service again"
+
+// missingInput is what existing tools of this kind answer, and their clients look for.
+var missingInput = map[string]string{"error": "Missing input field"}
+
+// agentAnswer is the answer of POST /run. No list in it is ever null.
+type agentAnswer struct {
+	Output  string        `json:"output"`
+	Steps   []agent.Step  `json:"steps"`
+	Images  []agentImage  `json:"images"`
+	Files   []tool.File   `json:"files"`
+	Stopped agent.Stopped `json:"stopped"`
+	Usage   agentUsage    `json:"usage"`
+}
+
+type agentImage struct {
+	Name      string `json:"name"`
+	MediaType string `json:"media_type"`
+	URL       string `json:"url"`
+	Error     string `json:"error,omitempty"`
+}
+
+type agentUsage struct {
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+}
+
+// runAgent answers POST /run, and POST /foo, as older programs call it.
+func (s *Server) runAgent(c echo.Context) error {
+	question, given, err := readQuestion(c.Request())
+	switch {
+	case err != nil:
+		return err
+	case !given:
+		return writeJSON(c, http.StatusBadRequest, echo.MIMEApplicationJSON, missingInput)
+	case s.agents == nil:
+		return &problem{status: http.StatusServiceUnavailable, text: noAgent, retryAfter: time.Minute}
+	}
+	caller := callerOf(c)
+	if err := caller.MayBeginRun(); err != nil {
+		return err
+	}
+	leave, err := s.agents.enter(caller.Owner())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	defer cancel()
+	defer context.AfterFunc(s.runs, cancel)()
+	id, err := runID(s.now())
+	if err != nil {
+		return err
+	}
+	id = "ask_" + strings.TrimPrefix(id, "run_")
+	c.Set(runKey, id)
+	about, err := s.aboutTool(caller)
+	if err != nil {
+		return err // the caller's key does not have the language
+	}
+	a, err := s.agents.agent(&agentExecutor{s, caller, s.base(c.Request())}, about)
+	if err != nil {
+		return err
+	}
+	ask := func(sink agent.Sink) (*agentAnswer, error) {
+		answer, err := a.Ask(ctx, agent.Question{Text: question}, sink)
+		if err != nil {
+			return nil, s.ofAgent(ctx, err)
+		}
+		s.log.InfoContext(ctx, "question", "question", id, "owner", caller.Owner(), "runs", len(answer.Steps), "stopped", string(answer.Stopped),
+			"tokens_in", answer.Usage.In, "tokens_out", answer.Usage.Out)
+		return agentAnswerOf(answer), nil
+	}
+	if wantsEvents(c.Request().Header) {
+		return s.streamAgent(c, id, cancel, ask)
+	}
+	answer, err := ask(nil)
+	if err != nil || ctx.Err() != nil {
+		return s.whyNot(c.Request().Context(), err)
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+}
+
+// streamAgent tells of a question while it is answered: started, text, again, call,
+// output, turn, and in the end done or error.
+func (s *Server) streamAgent(c echo.Context, id string, gone func(), ask func(agent.Sink) (*agentAnswer, error)) error {
+	e := s.newEventStream(c.Response(), id, agentBacklog, gone)
+	defer e.end(nil)
+	e.accepted()
+	var answer *agentAnswer
+	err := s.recoverPanic(func(echo.Context) (err error) {
+		answer, err = ask(func(ev agent.Event) { e.put(string(ev.Kind), agentEvent{ev.Role, ev.Text, ev.Step}, true) })
+		return err
+	})(c)
+	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
+		err = s.whyNot(ctx, err)
+		e.end(problemOf(err))
+		return err
+	}
+	e.put("done", answer, false)
+	return e.end(nil)
+}
+
+// agentEvent is the data of an event.
+type agentEvent struct {
+	Role string      `json:"role"`
+	Text string      `json:"text,omitempty"`
+	Step *agent.Step `json:"step,omitempty"`
+}
+
+// readQuestion takes {"input": "…"}. Other fields are passed over, as clients of
+// existing tools send some.
+func readQuestion(r *http.Request) (question string, given bool, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxAsked))
+	if err != nil {
+		return "", false, ofBody(err, notWhole)
+	}
+	var in map[string]json.RawMessage
+	if len(bytes.TrimSpace(body)) == 0 {
+		return "", false, nil
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return "", false, malformed("", "is not valid JSON, or no object")
+	}
+	_ = json.Unmarshal(in["input"], &question) // what is no string is missing
+	return question, strings.TrimSpace(question) != "", nil
+}
+
+func agentAnswerOf(a *agent.Answer) *agentAnswer {
+	out := &agentAnswer{
+		Output: a.Text, Steps: append([]agent.Step{}, a.Steps...), Images: []agentImage{}, Files: append([]tool.File{}, a.Files...),
+		Stopped: a.Stopped, Usage: agentUsage{a.Usage.In, a.Usage.Out},
+	}
+	for _, i := range a.Images {
+		out.Images = append(out.Images, agentImage{i.Name, i.MediaType, i.URL, i.Error})
+	}
+	return out
+}
+
+// ofAgent gives the failure of a question its public face.
+func (s *Server) ofAgent(ctx context.Context, err error) error {
+	var p *problem
+	var ofModel interface {
+		Public() string
+		Passes() bool
+	}
+	switch {
+	case ctx.Err() != nil || errors.As(err, &p):
+		return err
+	case errors.As(err, &ofModel) && ofModel.Passes():
+		return &problem{status: http.StatusServiceUnavailable, text: ofModel.Public(), retryAfter: agentRetry, cause: err}
+	case errors.As(err, &ofModel):
+		return &problem{status: http.StatusBadGateway, text: ofModel.Public(), cause: err}
+	}
+	return err
+}
+
+// agents are the questions that are answered at a time.
+type agents struct {
+	config AgentConfig
+	share  func() bool // there are several owners: none takes all places
+
+	mu      sync.Mutex
+	all     int
+	byOwner map[string]int
+}
+
+func newAgents(c *AgentConfig, share func() bool) *agents {
+	if c == nil {
+		return nil
+	}
+	a := &agents{config: *c, share: share, byOwner: map[string]int{}}
+	a.config.AtOnce = orDefault(a.config.AtOnce, DefaultAgentAtOnce)
+	return a
+}
+
+// agent is one for a caller: it is made of little.
+func (a *agents) agent(e agent.Executor, about tool.About) (*agent.Agent, error) {
+	return agent.New(agent.Config{
+		Code: agent.Mind{Provider: a.config.Provider, Prompt: a.config.Prompt}, Executor: e, About: about, Limits: a.config.Limits,
+	})
+}
+
+// enter takes a place, which leave gives back. With several owners, one takes at most
+// as many as are left free.
+func (a *agents) enter(owner string) (leave func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all >= a.config.AtOnce {
+		return nil, &problem{status: http.StatusServiceUnavailable, text: "too many questions are being answered at this time", retryAfter: agentRetry}
+	}
+	if a.share() && a.byOwner[owner] > 0 && a.byOwner[owner] >= a.config.AtOnce-a.all {
+		return nil, &problem{status: http.StatusTooManyRequests, text: "too many questions of this caller are being answered: the rest of the places is for others", retryAfter: agentRetry}
+	}
+	a.all++
+	a.byOwner[owner]++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.all--
+		if a.byOwner[owner]--; a.byOwner[owner] == 0 {
+			delete(a.byOwner, owner)
+		}
+	}, nil
+}

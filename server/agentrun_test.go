@@ -1,0 +1,210 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+
+	"notebox/agent"
+	"notebox/agent/agenttest"
+	"notebox/agent/provider"
+	"notebox/runner"
+)
+
+// askService has a scripted model and a fake runner.
+func askService(t *testing.T, change func(*Config), dialogues ...agenttest.Dialogue) *service {
+	t.Helper()
+	model := agenttest.New(t, dialogues...)
+	p, err := provider.Open(provider.Settings{API: provider.Chat, Model: "m", BaseURL: model.URL(), Retry: provider.RetryOptions{Tries: 1}})
+	require.NoError(t, err)
+	s := newService(t, func(c *Config) {
+		c.Agent = &AgentConfig{Provider: p, AtOnce: 1}
+		if change != nil {
+			change(c)
+		}
+	})
+	s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+		switch code := sources(t, spec)[0]; {
+		case strings.HasPrefix(code, "raise"):
+			return executed(spec, runner.StatusError, raised("ValueError", "no")), nil
+		case code == "full":
+			return nil, &runner.Error{Code: runner.CodeFull, Message: "full", RetryAfter: time.Second}
+		case code == "wait":
+			<-ctx.Done()
+			return executed(spec, runner.StatusCancelled), nil
+		}
+		require.NoError(t, events.File(ctx, "a.txt", strings.NewReader("1")))
+		return executed(spec, runner.StatusOK, stdout("120\n")), nil
+	}
+	return s
+}
+
+func call(code string) []agenttest.Call {
+	return []agenttest.Call{agenttest.Code("execute_python", code)}
+}
+
+var factorial = agenttest.Dialogue{Question: "factorial", Turns: []agenttest.Turn{
+	{Text: "I run it.", Calls: call("raise")}, {Calls: call("print(120)"), Expect: []string{"ValueError"}},
+	{Text: "{{tool:(\\d+)}} is in [a](sandbox:/mnt/data/a.txt)", Expect: []string{"120"}},
+}}
+
+func TestRunAnswers(t *testing.T) {
+	s := askService(t, nil, factorial)
+	schemas := loadOpenAPI(t, openAPI).Components.Schemas
+	for _, path := range []string{"/run", "/foo"} {
+		a := s.post(path, "application/json", `{"input":"5 factorial?","stream":false}`)
+		require.Equal(t, http.StatusOK, a.StatusCode, "%s", a.body)
+		var out agentAnswer
+		require.NoError(t, json.Unmarshal(a.body, &out))
+		require.Regexp(t, `^120 is in \[a\]\(`+s.url+`/v1/files/[^)]+\)$`, out.Output)
+		require.Len(t, out.Steps, 2)
+		require.Equal(t, "error", out.Steps[0].Status)
+		require.Len(t, out.Files, 1)
+		require.Equal(t, http.StatusOK, s.get(out.Files[0].URL).StatusCode)
+		var v any
+		require.NoError(t, json.Unmarshal(a.body, &v))
+		require.NoError(t, schemas["Answer"].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()))
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	s := askService(t, nil)
+	for _, c := range []struct {
+		desc, body string
+		status     int
+		want       string
+	}{
+		{"no input", `{}`, 400, `{"error":"Missing input field"}`},
+		{"empty input", `{"input":" "}`, 400, `{"error":"Missing input field"}`},
+		{"another type", `{"input":7}`, 400, `{"error":"Missing input field"}`},
+		{"null", `null`, 400, `{"error":"Missing input field"}`},
+		{"nothing", ``, 400, `{"error":"Missing input field"}`},
+		{"no JSON", `{"input`, 400, `JSON`},
+		{"too large", `{"input":"` + strings.Repeat("x", maxAsked) + `"}`, 413, `larger`},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			s.t = t
+			a := s.post("/run", "application/json", c.body)
+			require.Equal(t, c.status, a.StatusCode, "%s", a.body)
+			require.Contains(t, string(a.body), c.want)
+		})
+	}
+	t.Run("no model", func(t *testing.T) {
+		a := newService(t).post("/run", "application/json", `{"input":"x"}`)
+		require.Equal(t, http.StatusServiceUnavailable, a.StatusCode)
+		require.Contains(t, string(a.body), "OPENAI_API_KEY")
+	})
+}
+
+func TestRunFails(t *testing.T) {
+	for _, c := range []struct {
+		desc   string
+		turn   agenttest.Turn
+		status int
+		want   string
+	}{
+		{"a wrong key", agenttest.Turn{Faults: []agenttest.Fault{{Status: 401, Message: "sk-secret"}}}, 502, "key"},
+		{"a provider that is full", agenttest.Turn{Faults: []agenttest.Fault{{Status: 429}}}, 503, "no more requests"},
+		{"a service that is full", agenttest.Turn{Calls: call("full")}, 503, "full"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			s := askService(t, nil, agenttest.Dialogue{Turns: []agenttest.Turn{c.turn}})
+			a := s.post("/run", "application/json", `{"input":"x"}`)
+			require.Equal(t, c.status, a.StatusCode, "%s", a.body)
+			require.Contains(t, string(a.body), c.want)
+			require.NotContains(t, string(a.body), "sk-secret")
+			if c.status == 503 {
+				require.NotEmpty(t, a.Header.Get("Retry-After"))
+			}
+		})
+	}
+}
+
+func TestRunStreams(t *testing.T) {
+	s := askService(t, nil, factorial)
+	req := s.request("POST", "/run", "application/json", strings.NewReader(`{"input":"5 factorial?"}`))
+	req.Header.Set("Accept", "text/event-stream")
+	a := s.do(req)
+	require.Equal(t, http.StatusOK, a.StatusCode)
+	require.Equal(t, "text/event-stream", a.Header.Get("Content-Type"))
+	var names []string
+	for line := range strings.Lines(string(a.body)) {
+		if name, ok := strings.CutPrefix(line, "event: "); ok && (len(names) == 0 || names[len(names)-1] != strings.TrimSpace(name)) {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	require.Equal(t, []string{"started", "text", "call", "output", "turn", "call", "output", "turn", "text", "turn", "done"}, names)
+	last := a.body[bytes.LastIndex(a.body, []byte("data: "))+len("data: "):]
+	var out agentAnswer
+	require.NoError(t, json.Unmarshal(last, &out))
+	require.Len(t, out.Steps, 2)
+}
+
+// TestRunHasItsPlaces: a question that goes on keeps others out, and one whose client
+// leaves is over.
+func TestRunHasItsPlaces(t *testing.T) {
+	s := askService(t, nil, agenttest.Dialogue{Question: "slow", Turns: []agenttest.Turn{{Calls: call("wait")}}}, agenttest.Dialogue{Turns: []agenttest.Turn{{Text: "Yes."}}})
+	ctx, leave := context.WithCancel(context.Background())
+	left := make(chan error, 1)
+	go func() {
+		req, err := http.NewRequestWithContext(ctx, "POST", s.url+"/run", strings.NewReader(`{"input":"slow"}`))
+		if err == nil {
+			var res *http.Response
+			if res, err = http.DefaultTransport.RoundTrip(req); err == nil {
+				_, _ = io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+			}
+		}
+		left <- err
+	}()
+	status := func() int { return s.post("/run", "application/json", `{"input":"x"}`).StatusCode }
+	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.runs) == 1 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, http.StatusServiceUnavailable, status())
+	leave()
+	require.Error(t, <-left)
+	require.Eventually(t, func() bool { return status() == http.StatusOK }, time.Minute, 20*time.Millisecond)
+}
+
+func TestPlacesAreShared(t *testing.T) {
+	several := false
+	a := newAgents(&AgentConfig{AtOnce: 4}, func() bool { return several })
+	var leaves []func()
+	enter := func(owner string) bool {
+		leave, err := a.enter(owner)
+		if err == nil {
+			leaves = append(leaves, leave)
+		}
+		return err == nil
+	}
+	several = true
+	require.True(t, enter("a"))
+	require.True(t, enter("a"))
+	require.False(t, enter("a"), "two are left for others")
+	require.True(t, enter("b"))
+	leaves[0]()
+	require.True(t, enter("c"))
+	require.True(t, enter("d"))
+	require.False(t, enter("e"))
+	for _, leave := range leaves[1:] {
+		leave()
+	}
+	require.Zero(t, a.all)
+	require.Empty(t, a.byOwner)
+}
+
+// TestRunCountsAsRuns: each run of the agent is one of its caller's.
+func TestRunCountsAsRuns(t *testing.T) {
+	s := askService(t, nil, agenttest.Dialogue{Turns: []agenttest.Turn{{Calls: call("print(1)")}, {Text: "x"}}})
+	require.Equal(t, http.StatusOK, s.post("/run", "application/json", `{"input":"x"}`).StatusCode)
+	require.Len(t, s.runs, 1)
+	require.Regexp(t, "^run_", s.runs[0].ID)
+	require.Equal(t, agent.DefaultLimits().Corrections, 3)
+}

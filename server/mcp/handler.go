@@ -1,0 +1,164 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// SessionTimeout ends an MCP session of which no request has come for so long; a client
+	// begins another by itself.
+	SessionTimeout = 30 * time.Minute
+	// MaxSessions bounds those of one owner: a person has a few clients, and a session
+	// is some 100 kB.
+	MaxSessions = 100
+	// listTime bounds the look at what languages there are, which is in memory.
+	listTime = 10 * time.Second
+	// maxBody bounds one message, in bytes: a file that is written, in base64.
+	maxBody = 16 << 20
+	// idHeader names an MCP session.
+	idHeader = "Mcp-Session-Id"
+	// hostHeader has the Host of a request until the call that it makes; no client's comes through.
+	hostHeader = "Notebox-Mcp-Host"
+)
+
+// Handler serves MCP over streamable HTTP.
+type Handler struct {
+	doer   Doer
+	log    *slog.Logger
+	idle   time.Duration // SessionTimeout, but for tests
+	owners struct {
+		sync.Mutex
+		all map[string]*owned
+	}
+	streams context.Context // ends with the service: of streams on which nobody is answered
+	end     context.CancelFunc
+	secret  [32]byte // so that the ids of one owner's sessions tell nothing of others
+}
+
+// owned is what serves one owner.
+type owned struct {
+	server  *sdk.Server
+	handler *sdk.StreamableHTTPHandler
+}
+
+// NewHandler returns one whose calls go to doer, under the keys that came with them.
+func NewHandler(doer Doer, log *slog.Logger) *Handler {
+	h := &Handler{doer: doer, log: log, idle: SessionTimeout}
+	h.owners.all = map[string]*owned{}
+	h.streams, h.end = context.WithCancel(context.Background())
+	_, _ = rand.Read(h.secret[:]) // it does not fail
+	return h
+}
+
+// Serve answers a request of an owner, which has passed the guards of keys and browsers.
+// base is what it came to. It reports false, and answers nothing, where the owner has
+// too many sessions.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, owner, base string) (bool, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if r.Method == http.MethodGet {
+		defer context.AfterFunc(h.streams, cancel)()
+	}
+	r = r.Clone(ctx)
+	r.Header.Set(hostHeader, r.Host)
+	o, err := h.of(r, owner, base)
+	if err != nil {
+		return true, err
+	}
+	switch id := r.Header.Get(idHeader); {
+	case id != "" && !h.owns(owner, id):
+		http.Error(w, "session not found", http.StatusNotFound) // as the SDK says of its own
+		return true, nil
+	case id == "" && r.Method == http.MethodPost && o.sessions() >= MaxSessions:
+		return false, nil
+	}
+	o.handler.ServeHTTP(w, r)
+	return true, nil
+}
+
+func (o *owned) sessions() (n int) {
+	for range o.server.Sessions() {
+		n++
+	}
+	return n
+}
+
+// of returns what serves an owner; it is made with the first request.
+func (h *Handler) of(r *http.Request, owner, base string) (*owned, error) {
+	h.owners.Lock()
+	defer h.owners.Unlock()
+	if o := h.owners.all[owner]; o != nil {
+		return o, nil
+	}
+	of := func(header http.Header) API {
+		api := API{Doer: h.doer, Base: base, Head: http.Header{}, Host: header.Get(hostHeader)}
+		for _, name := range []string{"Authorization", "X-Api-Key"} {
+			if values := header.Values(name); len(values) > 0 {
+				api.Head[name] = values
+			}
+		}
+		return api
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), listTime)
+	defer cancel()
+	server, err := NewServer(ctx, of(r.Header), func(req *sdk.CallToolRequest) API { return of(req.Extra.Header) }, Options{
+		Version: Version, Log: h.log, sessionID: func() string { return h.newID(owner) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	o := &owned{server: server, handler: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
+		&sdk.StreamableHTTPOptions{
+			Logger: h.log, SessionTimeout: h.idle, MaxRequestBodyBytes: maxBody,
+			DisableLocalhostProtection:   true, // the service's own rules are stricter, and know its names
+			PropagateRequestCancellation: true,
+		})}
+	h.owners.all[owner] = o
+	return o, nil
+}
+
+// Version is what servers say that they are.
+const Version = "1"
+
+// newID is unguessable, and tells whose session it is to who has the secret.
+func (h *Handler) newID(owner string) string {
+	id := rand.Text()
+	return id + "-" + h.mark(owner, id)
+}
+
+func (h *Handler) mark(owner, id string) string {
+	sum := sha256.Sum256(append(h.secret[:], id+"\x00"+owner...))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (h *Handler) owns(owner, id string) bool {
+	id, mark, _ := strings.Cut(id, "-")
+	return subtle.ConstantTimeCompare([]byte(mark), []byte(h.mark(owner, id))) == 1
+}
+
+// EndStreams ends the streams by which clients hear of what they did not ask for; calls
+// that go on are answered.
+func (h *Handler) EndStreams() { h.end() }
+
+// Close ends every MCP session.
+func (h *Handler) Close() {
+	h.end()
+	h.owners.Lock()
+	defer h.owners.Unlock()
+	for _, o := range h.owners.all {
+		for session := range o.server.Sessions() {
+			_ = session.Close()
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+)
+
+// doerFunc answers requests without a network.
+type doerFunc func(*http.Request) (status int, body string)
+
+func (f doerFunc) Do(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	status, body := f(r)
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+const oneLanguage = `{"environments":[{"language":"python","display_name":"Python 3"}],"limits":{"timeout_seconds":30,"max_timeout_seconds":300}}`
+
+func TestSessionsExpire(t *testing.T) {
+	h := NewHandler(doerFunc(func(*http.Request) (int, string) { return 200, oneLanguage }), nil)
+	h.idle = 50 * time.Millisecond
+	defer h.Close()
+	send := func(body, id string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", "/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		if id != "" {
+			r.Header.Set(idHeader, id)
+		}
+		w := httptest.NewRecorder()
+		served, err := h.Serve(w, r, "", "http://localhost")
+		require.True(t, served)
+		require.NoError(t, err)
+		return w
+	}
+	began := send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, "")
+	require.Equal(t, 200, began.Code, "%s", began.Body)
+	id := began.Header().Get(idHeader)
+	require.NotEmpty(t, id)
+	require.Eventually(t, func() bool { return h.owners.all[""].sessions() == 0 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, http.StatusNotFound, send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`, id).Code)
+}
+
+func TestNamesOfTools(t *testing.T) {
+	for language, want := range map[string]string{
+		"python": "run_python", "r": "run_r", "C++": "run_cpp", "C#": "run_csharp", "Octave (GNU)": "run_octave_gnu",
+	} {
+		require.Equal(t, want, toolName(language))
+	}
+}
+
+func TestExecutions(t *testing.T) {
+	e, err := executionOf("python", json.RawMessage(`{"input":"print(1)","timeout":5}`))
+	require.NoError(t, err)
+	require.Equal(t, execution{Code: "print(1)", Language: "python", Timeout: 5}, e)
+	e, err = executionOf("r", json.RawMessage(`{"code":"1","session":"s"}`))
+	require.NoError(t, err)
+	require.Equal(t, execution{Code: "1", Session: "s"}, e)
+	_, err = executionOf("r", json.RawMessage(`{"input":"1"}`))
+	require.ErrorContains(t, err, "code is missing")
+}
+
+func TestPathsOfFiles(t *testing.T) {
+	for path, want := range map[string]string{
+		"a/b.txt": "a/b.txt", "/mnt/data/a": "a", "/a": "a", "a b?.txt": "a%20b%3F.txt", "../x": "%2E%2E/x", "": "",
+	} {
+		require.Equal(t, "/v1/sessions/s%2F1/files/"+want, fileArguments{Session: "s/1", Path: path}.filePath())
+	}
+}
+
+func TestEvents(t *testing.T) {
+	for _, c := range []struct{ desc, stream, reply, failure string }{
+		{"to its end", "event: output\ndata: {\"type\":\"stream\",\"text\":\"a\"}\n\n: alive\n\nevent: done\ndata: {\"id\":\"x\"}\n\n", `{"id":"x"}`, ""},
+		{"an error", "event: error\ndata: {\"status\":503,\"detail\":\"full\"}\n\n", "", "full"},
+		{"cut off", "event: done\ndata: {", "", errReply.Error()},
+		{"no events", "hello", "", errReply.Error()},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			api := API{Base: "http://x", Doer: doerFunc(func(*http.Request) (int, string) { return 200, c.stream })}
+			said := ""
+			reply, err := api.execute(context.Background(), execution{Code: "x"}, func(text string) { said += text })
+			if c.failure != "" {
+				require.ErrorContains(t, err, c.failure)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.reply, string(reply))
+			require.Equal(t, "a", said)
+		})
+	}
+}
+
+func TestRefusalsAreToldToTheModel(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&Refusal{404, "there is nothing at this address"}, "create_session opens a session"},
+		{&Refusal{410, "the session is over: idle"}, "create_session opens another"},
+		{&Refusal{429, "too many runs"}, "too many runs"},
+		{errors.New("not reached"), "not reached"},
+	} {
+		r, err := failed(context.Background(), c.err)
+		require.NoError(t, err)
+		require.True(t, r.IsError)
+		require.Contains(t, r.Content[0].(*sdk.TextContent).Text, c.want)
+	}
+}
+
+func FuzzExecutionOf(f *testing.F) {
+	f.Add("python", `{"code":"x"}`)
+	f.Add("r", `{"code":["x"],"timeout":"a"}`)
+	f.Fuzz(func(t *testing.T, language, raw string) {
+		e, err := executionOf(language, json.RawMessage(raw))
+		if err == nil {
+			require.NotEmpty(t, strings.TrimSpace(e.Code))
+		}
+	})
+}

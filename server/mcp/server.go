@@ -1,0 +1,111 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"notebox/agent/tool"
+)
+
+// environmentList is what is read of GET /v1/environments.
+type environmentList struct {
+	Environments []environment
+	Limits       struct {
+		Timeout    float64 `json:"timeout_seconds"`
+		MaxTimeout float64 `json:"max_timeout_seconds"`
+		Network    bool
+	}
+}
+
+type environment struct {
+	Language    string
+	DisplayName string `json:"display_name"`
+	Packages    []struct{ Name string }
+	Notes       []string
+}
+
+// Options are what a server says of itself.
+type Options struct {
+	Version string
+	Log     *slog.Logger // nil: nothing is logged
+	Budget  int          // of a result's text in tokens; 0 is tool.DefaultBudget
+
+	sessionID func() string // nil: the SDK's
+}
+
+// server makes the tools of one API.
+type server struct {
+	api    func(*sdk.CallToolRequest) API // of a call: under its caller's key
+	budget int
+}
+
+// NewServer returns an MCP server with a tool for each language that api has. of gives
+// the API of a call; nil is api for all.
+func NewServer(ctx context.Context, api API, of func(*sdk.CallToolRequest) API, o Options) (*sdk.Server, error) {
+	var list environmentList
+	if err := api.call(ctx, "GET", "/v1/environments", nil, &list); err != nil {
+		return nil, err
+	}
+	if of == nil {
+		of = func(*sdk.CallToolRequest) API { return api }
+	}
+	s := &server{api: of, budget: o.Budget}
+	out := sdk.NewServer(&sdk.Implementation{Name: "notebox", Title: "notebox", Version: o.Version}, &sdk.ServerOptions{
+		Instructions: "Runs code in isolated sandboxes. For work in steps, create_session first, and give its id to the other tools: " +
+			"variables and files in /mnt/data stay there. Without a session each run is alone.",
+		Logger:       o.Log,
+		GetSessionID: o.sessionID,
+		Capabilities: &sdk.ServerCapabilities{},
+	})
+	for _, e := range list.Environments {
+		out.AddTool(s.runTool(e, list))
+	}
+	for _, add := range []func(*sdk.Server){s.addSessions, s.addFiles} {
+		add(out)
+	}
+	return out, nil
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// toolName is run_ and the language, as a tool's name may be.
+func toolName(language string) string {
+	name := notInName.ReplaceAllString(strings.NewReplacer("++", "pp", "#", "sharp").Replace(strings.ToLower(language)), "_")
+	return "run_" + strings.Trim(name, "_")
+}
+
+func (s *server) runTool(e environment, list environmentList) (*sdk.Tool, sdk.ToolHandler) {
+	about := tool.About{Notes: e.Notes, Timeout: secondsOf(list.Limits.Timeout), MaxTimeout: secondsOf(list.Limits.MaxTimeout), Network: list.Limits.Network}
+	for _, p := range e.Packages {
+		about.Packages = append(about.Packages, p.Name)
+	}
+	description := about.Description() + "\nWith a session from create_session, variables and files stay for the next run in it."
+	if e.Language != "python" {
+		description = strings.Replace(description, "Runs Python code", "Runs code in "+e.DisplayName, 1)
+	}
+	return &sdk.Tool{
+		Name: toolName(e.Language), Title: "Run " + e.DisplayName, Description: description,
+		InputSchema: object([]string{"code"}, map[string]any{
+			"code":    text("The program, as plain text: no Markdown fence around it."),
+			"session": text("Id of a session in which to run. Left out: a fresh sandbox, which nothing is kept of."),
+			"timeout": map[string]any{"type": "number", "exclusiveMinimum": 0,
+				"description": fmt.Sprintf("Seconds after which the run is stopped, at most %v. %v where it is left out.", list.Limits.MaxTimeout, list.Limits.Timeout)},
+		}),
+		OutputSchema: runSchema,
+		Annotations:  &sdk.ToolAnnotations{Title: "Run " + e.DisplayName, DestructiveHint: new(bool), OpenWorldHint: new(list.Limits.Network)},
+	}, s.run(e.Language)
+}
+
+// object is the schema of one whose fields are all known.
+func object(required []string, properties map[string]any) map[string]any {
+	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+}
+
+func text(description string) map[string]any {
+	return map[string]any{"type": "string", "description": description}
+}

@@ -1,0 +1,245 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"notebox/agent/tool"
+)
+
+// toolRequest is a POST /v1/tools/call as it was written. A nil field was not given.
+type toolRequest struct {
+	Call     jsontext.Value `json:"call"` // as the model emitted it
+	Notation *text          `json:"notation"`
+	Budget   *seconds       `json:"budget"` // tokens
+	Images   *text          `json:"images"`
+
+	// These are the application's, and as of /v1/execute; the model's timeout is at
+	// most the one here.
+	Session *text         `json:"session"`
+	Files   []fileField   `json:"files"`
+	Env     map[text]text `json:"env"`
+	Network *bool         `json:"network"`
+	Timeout *seconds      `json:"timeout"`
+
+	call    tool.Call
+	options tool.Options
+}
+
+// toolAnswer is the answer of POST /v1/tools/call.
+type toolAnswer struct {
+	Message  any           `json:"message"` // that goes back to the model
+	Notation tool.Notation `json:"notation"`
+	Ran      bool          `json:"ran"`
+	Code     string        `json:"code"`   // that was run; "" where the call could not be read
+	Result   *reply        `json:"result"` // null where nothing was run
+}
+
+// callTool answers POST /v1/tools/call. A call that cannot be read or run as the model
+// wrote it is answered with a message for the model; only what the application sent
+// beside it can make the request wrong.
+func (s *Server) callTool(c echo.Context) error {
+	if err := callerOf(c).MayBeginRun(); err != nil {
+		return err // before its body is read
+	}
+	var asked *toolRequest
+	t, err := s.begin(c, wishes{}, func(r *http.Request, work *workspace) (*request, error) {
+		read, err := s.readToolRequest(r, work)
+		if err != nil {
+			return nil, err
+		}
+		asked = read
+		return asked.request(s.maxTimeout, work)
+	})
+	if err != nil {
+		if why := ofModel(err); why != nil && asked != nil {
+			return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON,
+				toolAnswer{Message: tool.Refusal(asked.call, why), Notation: asked.call.Notation})
+		}
+		return err
+	}
+	defer t.leave()
+	c.Set(runKey, t.id)
+	e := t.own
+	t.start(silence{})
+	end, err := t.wait(c.Request().Context())
+	switch {
+	case err != nil || c.Request().Context().Err() != nil:
+		return s.whyNot(c.Request().Context(), err)
+	case end.problem != nil:
+		return end.problem
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswerOf(asked, e.answer))
+}
+
+func toolAnswerOf(asked *toolRequest, a *reply) toolAnswer {
+	out := toolAnswer{
+		Message:  tool.Message(asked.call, resultOf(a), asked.options),
+		Notation: asked.call.Notation, Ran: true, Code: asked.call.Code,
+	}
+	slim := *a
+	slim.Images = slices.Clone(a.Images)
+	for i := range slim.Images { // they are in the message, or not wanted
+		slim.Images[i].Data = nil
+	}
+	out.Result = &slim
+	return out
+}
+
+// resultOf is what a message tells of a reply.
+func resultOf(a *reply) tool.Result {
+	r := tool.Result{Status: string(a.Status), Text: a.Text, Hint: a.Hint}
+	if a.Error != nil {
+		r.Error = &tool.Raised{Name: a.Error.Name, Message: a.Error.Message, Traceback: a.Error.Traceback, Line: a.Error.Line}
+	}
+	for _, i := range a.Images {
+		r.Images = append(r.Images, tool.Image{Name: i.Name, MediaType: i.MediaType, URL: i.URL, Data: i.Data, Error: i.Error})
+	}
+	for _, f := range a.Files {
+		r.Files = append(r.Files, tool.File{Path: f.Path, Bytes: f.Bytes, URL: f.URL, Error: f.Error})
+	}
+	return r
+}
+
+// ofModel is what a model should be told of an error, nil where it is not the model's:
+// its call cannot be read, or its program is none that can be run.
+func ofModel(err error) error {
+	var call *tool.CallError
+	var p *problem
+	switch {
+	case errors.As(err, &call):
+		return call
+	case errors.As(err, &p) && p.field == "code" && p.status < http.StatusInternalServerError:
+		return &tool.CallError{Reason: "its program " + p.text}
+	}
+	return nil
+}
+
+// request is what is run. Its error is a *tool.CallError where the call is no good.
+func (asked *toolRequest) request(maxTimeout time.Duration, work *workspace) (*request, error) {
+	if err := asked.read(); err != nil {
+		return nil, err
+	}
+	req := &request{
+		Code: ptr(text(asked.call.Code)), Session: asked.Session, Env: asked.Env,
+		Network: asked.Network, Timeout: asked.Timeout, linkImages: !asked.options.ImageParts,
+	}
+	if asked.Session == nil {
+		req.Language = ptr(text(toolLanguage))
+	}
+	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (req.Timeout == nil || wanted < float64(*req.Timeout)) {
+		req.Timeout = ptr(seconds(wanted))
+	}
+	return req, req.inputs.take(asked.Files, work)
+}
+
+// read checks the fields and reads the call.
+func (asked *toolRequest) read() (err error) {
+	var want tool.Notation
+	if asked.Notation != nil {
+		if want, err = notationOf(string(*asked.Notation)); err != nil {
+			return err
+		}
+	}
+	if b := asked.Budget; b != nil {
+		f := float64(*b)
+		if f != math.Trunc(f) || f < tool.MinBudget || f > tool.MaxBudget {
+			return unfit("budget", "must be a whole number of tokens from %d to %d", tool.MinBudget, tool.MaxBudget)
+		}
+		asked.options.Budget = int(f)
+	}
+	if asked.Images != nil {
+		switch *asked.Images {
+		case "url":
+		case "parts":
+			asked.options.ImageParts = true
+		default:
+			return unfit("images", `must be "parts", or "url", which is the default`)
+		}
+	}
+	if len(asked.Call) == 0 || string(asked.Call) == "null" {
+		return malformed("call", "is missing: it is the tool call as the model emitted it")
+	}
+	asked.call, err = tool.Parse(asked.Call, want)
+	return err
+}
+
+// readToolRequest decodes the body.
+func (s *Server) readToolRequest(r *http.Request, work *workspace) (*toolRequest, error) {
+	if _, err := parameters(r); err != nil {
+		return nil, err
+	}
+	mediaType, _, err := contentOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if mediaType != echo.MIMEApplicationJSON {
+		return nil, unsupportedMedia("Content-Type: a tool call is sent as application/json")
+	}
+	if r.ContentLength > s.maxBody {
+		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
+	}
+	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	if err != nil {
+		return nil, ofBody(err, notWhole)
+	}
+	asked := new(toolRequest)
+	return asked, s.withText(r, body, func(raw []byte) error {
+		if len(raw) == 0 {
+			return malformed("", "the body is empty")
+		}
+		return decodeToolRequest(raw, asked)
+	})
+}
+
+// decodeToolRequest is strict with all but the call: what is wrong in that is for
+// tool.Parse.
+func decodeToolRequest(raw []byte, asked *toolRequest) error {
+	err := decodeJSON("", raw, asked)
+	var p *problem
+	if !errors.As(err, &p) || p.field != "call" && !strings.HasPrefix(p.field, "call.") && !strings.HasPrefix(p.field, "call[") {
+		return err
+	}
+	call, from, to := findCall(raw)
+	if call == nil {
+		return err
+	}
+	*asked = toolRequest{}
+	if err := decodeJSON("", slices.Concat(raw[:from], []byte("0"), raw[to:]), asked); err != nil {
+		return err
+	}
+	asked.Call = call
+	return nil
+}
+
+// findCall returns the value of call and where it is in raw, also where it has invalid
+// UTF-8 or a name twice; nil where it is no JSON.
+func findCall(raw []byte) (call jsontext.Value, from, to int64) {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if dec.PeekKind() != jsontext.KindBeginObject {
+		return nil, 0, 0
+	}
+	_, _ = dec.ReadToken()
+	for dec.PeekKind() == jsontext.KindString {
+		name, _ := dec.ReadToken()
+		is := name.String() == "call"
+		value, err := dec.ReadValue()
+		switch {
+		case err != nil:
+			return nil, 0, 0
+		case is:
+			to = dec.InputOffset()
+			return slices.Clone(value), to - int64(len(value)), to
+		}
+	}
+	return nil, 0, 0
+}

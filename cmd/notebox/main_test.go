@@ -164,13 +164,7 @@ type reply struct {
 	} `json:"session"`
 	ExitCode  *int `json:"exit_code"`
 	Truncated bool `json:"truncated"`
-	Session   *struct {
-		ID              string    `json:"id"`
-		ExpiresAt       time.Time `json:"expires_at"`
-		KernelRestarted bool      `json:"kernel_restarted"`
-	} `json:"session"`
-	ExitCode *int `json:"exit_code"`
-	Usage    struct {
+	Usage     struct {
 		QueueMS         int64 `json:"queue_ms"`
 		WallMS          int64 `json:"wall_ms"`
 		CPUMS           int64 `json:"cpu_ms"`

@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED ?= 0
 
-.PHONY: help demo test serve image build stores browser pages bench soak load fuzz lint test-go test-harness test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo test serve image build stores browser clients pages bench soak load fuzz lint test-go test-harness test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,7 +25,7 @@ build: bin/notebox ## build the program
 bin/notebox: FORCE
 	@go build -trimpath -o $@ ./cmd/notebox
 
-test-go: image stores browser
+test-go: image stores browser clients
 	scripts/go-test.sh
 
 test-adversarial: image ## send every bad input to the real service, and have every fault, a line a case; ARGS="-cases 'A.*|C8' -show"
@@ -36,6 +36,9 @@ stores: ## install the servers that the tests of storage start
 
 browser: ## install the headless Chromium that opens /docs and /redoc in a test
 	@scripts/chromium.sh >/dev/null
+
+clients: ## install the official clients that tests use, in other languages
+	@scripts/clients.sh
 
 pages: ## fetch what /docs and /redoc are made of anew; ARGS=--check compares
 	@scripts/pages.sh $(ARGS)
@@ -70,4 +73,4 @@ update-golden: image ## rewrite the golden files of the tests; look at the diffe
 	go test ./notebook ./runner/docker ./server -update
 
 clean: ## remove what was built here; images, stored files and state stay
-	rm -rf bin .venv .stores
+	rm -rf bin .venv .stores .clients

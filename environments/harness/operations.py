@@ -43,9 +43,13 @@ class Operation:
         self._rest = b""  # that came with the request
 
     def run(self) -> None:
-        """Do what is asked for, and answer."""
+        """Do what is asked for, and answer, within SECONDS."""
         signal.signal(signal.SIGALRM, self._late)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        self.answer()
+
+    def answer(self) -> None:
+        """Do what is asked for, and answer."""
         try:
             try:
                 request = self._request()
@@ -71,10 +75,13 @@ class Operation:
                 raise RefusedError(REFUSED, "not a request")
             data += part
         line, _, self._rest = data.partition(b"\n")
-        request = json.loads(line)
-        if not isinstance(request, dict):
-            raise RefusedError(REFUSED, "not a request")
-        return request
+        try:
+            request = json.loads(line)
+            if isinstance(request, dict) and isinstance(request["path"], str):
+                return request
+        except (ValueError, KeyError, RecursionError):
+            pass
+        raise RefusedError(REFUSED, "not a request")
 
     def _do(self, request: dict[str, Any]) -> None:
         kinds: dict[str, Callable[[dict[str, Any]], None]] = {

@@ -99,26 +99,19 @@ class Relay:
 
     def _frame(self, kind: bytes, payload: bytes) -> None:
         if kind == frames.FILE_DATA and self._in_file:
-            self._bytes -= len(payload)
-            if self._bytes < 0 or not payload:
-                raise BrokenError
-            if not self._dropped:
-                self._writer.write(kind, payload)
+            self._data(payload)
             return
-        value = json.loads(payload)
+        value: Any = json.loads(payload)
+        wanted: type[Any] = list if kind == MARKS else dict
+        if not isinstance(value, wanted):
+            raise BrokenError
         if kind == frames.FILE_END and self._in_file:
             self._in_file = False
-            if not self._dropped:
-                reason = value.get("reason")
-                end = {"reason": str(reason)[:MAX_REASON]} if reason else {}
-                self._writer.write_json(kind, end)
+            self._end(value)
         elif self._in_file:
             raise BrokenError
         elif kind == MARKS:
-            for path, inode, ctime in value:
-                if len(self.marks) >= MAX_ENTRIES:
-                    raise BrokenError
-                self.marks[str(path)] = (int(inode), int(ctime))
+            self._mark(value)
         elif kind == frames.FILE:
             self._file(value["path"])
         elif kind == frames.SKIPPED:
@@ -126,8 +119,29 @@ class Relay:
         else:
             raise BrokenError
 
+    def _data(self, payload: bytes) -> None:
+        self._bytes -= len(payload)
+        if self._bytes < 0 or not payload:
+            raise BrokenError
+        if not self._dropped:
+            self._writer.write(frames.FILE_DATA, payload)
+
+    def _end(self, value: dict[str, Any]) -> None:
+        if not self._dropped:
+            reason = value.get("reason")
+            end = {"reason": str(reason)[:MAX_REASON]} if reason else {}
+            self._writer.write_json(frames.FILE_END, end)
+
+    def _mark(self, value: list[Any]) -> None:
+        for path, inode, ctime in value:
+            if len(self.marks) >= MAX_ENTRIES:
+                raise BrokenError
+            self.marks[str(path)] = (int(inode), int(ctime))
+
     def _file(self, path: Any) -> None:
         self._files -= 1
+        if not isinstance(path, str):
+            raise BrokenError
         path.encode()  # UnicodeEncodeError is a ValueError
         parts = path.split("/")
         if self._files < 0 or len(path) > MAX_PATH or "\0" in path:

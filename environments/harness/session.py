@@ -231,13 +231,17 @@ class Session:
         oom = after.oom_kills > before.oom_kills
         errors = [str(code)] if code else []
         status = serve.status(step.reason, False, oom and code != 0, errors)
-        return step, {
-            "status": status,
-            "wall_ns": int(wall * 1e9),
-            "cpu_ns": after.cpu_ns - before.cpu_ns,
-            "peak_memory": after.peak_memory,
-            "exit_code": None if step.reason else code,
-        }, []
+        return (
+            step,
+            {
+                "status": status,
+                "wall_ns": int(wall * 1e9),
+                "cpu_ns": after.cpu_ns - before.cpu_ns,
+                "peak_memory": after.peak_memory,
+                "exit_code": None if step.reason else code,
+            },
+            [],
+        )
 
     @contextlib.contextmanager
     def _watched(self, step: Step, writer: Attachment) -> Any:

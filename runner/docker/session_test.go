@@ -314,3 +314,40 @@ func TestSessionBackground(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	require.Equal(t, last, s.read("alive"), "nothing lives after a restart")
 }
+
+// TestSessionHostile has living processes of the session stop, kill and flood whatever they can.
+func TestSessionHostile(t *testing.T) {
+	s := openSession(t, runner.SessionSpec{})
+	ctx := t.Context()
+	// All but the kernel and these themselves.
+	s.python(`import os, subprocess, sys, threading
+code = f'''
+import os, signal, time
+spared = {{{os.getpid()}, os.getpid(), os.getppid()}}
+while True:
+    for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
+        if pid not in spared:
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                try: os.kill(pid, number)
+                except OSError: pass
+'''
+subprocess.Popen([sys.executable, "-c", code])
+def flood():
+    while True: print("noise" * 1000)
+threading.Thread(target=flood, daemon=True).start()`)
+	content := strings.Repeat("x", 1<<20)
+	for range 5 {
+		_, err := s.Write(ctx, "a", strings.NewReader(content))
+		require.NoError(t, err)
+		require.Equal(t, content, s.read("a"))
+		spec := s.spec(sessionPatience)
+		spec.Notebook = runnertest.Notebook("open('b', 'a').write('b') and None")
+		out := s.do(spec)
+		require.Contains(t, []runner.Status{runner.StatusOK, runner.StatusOutputLimit}, out.Status)
+		require.Contains(t, out.files, "b")
+		require.NotContains(t, out.files, "a")
+	}
+	require.NoError(t, s.Restart(ctx))
+	require.Equal(t, "1", s.python("1").text)
+	require.Equal(t, 0, *s.bash("true").ExitCode)
+}

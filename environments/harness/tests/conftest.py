@@ -39,7 +39,17 @@ def _not_here(*_: object, **__: object) -> NoReturn:
     raise AssertionError("this would act on the processes of this host")
 
 
-for _name in ("become_user", "kill_user", "reap", "run_as_user", "signal_group"):
+for _name in (
+    "become_clerk",
+    "become_user",
+    "fork_clerk",
+    "kill_clerk",
+    "kill_user",
+    "reap",
+    "run_as_user",
+    "signal_group",
+    "spawn",
+):
     assert hasattr(privileges, _name), f"{_name} has got another name"
     setattr(privileges, _name, _not_here)
 
@@ -62,8 +72,11 @@ def sent() -> Recorder:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty folder that the harness takes for /mnt/data."""
     import files
+    import kernel
+    import marks
 
     folder = tmp_path / "data"
     folder.mkdir()
-    monkeypatch.setattr(files, "DATA", str(folder))
+    for module in (files, kernel, marks):
+        monkeypatch.setattr(module, "DATA", str(folder))
     return folder

@@ -33,6 +33,13 @@
 // on one store must agree on, they agree on by records there: lease.go says who
 // runs what, idempotency.go which execution a key stands for, sweep.go forgets.
 //
+// Sessions (session.go) are sandboxes that their owner keeps: opened by session_open.go,
+// with a request's fields and inputs as above. A run in one is planned by session_run.go
+// and goes the way of any run from there, with the session in the runner's place; its
+// bash commands are cells of a notebook too. Files of a session go through without a
+// stop: session_transfer.go streams them between client and sandbox, session_files.go
+// has the rest. All that is known of a session, package runner knows.
+//
 // What the user's code does is a status in a reply with HTTP 200. Errors are
 // application/problem+json (RFC 9457): 4xx for the caller's, 5xx for ours, and
 // the cause of a 5xx goes to the log, never to the caller. Code, data, keys and

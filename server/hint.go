@@ -80,6 +80,8 @@ func hintForError(p *plan, e *notebook.Exception) string {
 			return "Code reaches the network only through the proxy that HTTPS_PROXY names, and there only hosts that the service's operator allows: use such a host, or send the data in files, where a url is fetched before the run."
 		}
 		return "The sandbox has no network: send the data in files, where a url is fetched before the run."
+	case e.Name == "KeyboardInterrupt" && p.session != nil:
+		return "The code was interrupted; the variables and files of this session are kept."
 	case e.Name == "KeyboardInterrupt":
 		return "The code was interrupted: make it do less work, or ask for more time with timeout."
 	case strings.Contains(e.Message, "No space left on device"):

@@ -243,8 +243,11 @@ func (s *Server) hintFor(p *plan, out *runner.Outcome, r *notebook.Result) strin
 			text = "The run ended with its session: " + goneText(gone) + "; open another session, and send files and code again."
 		}
 	}
-	if out.KernelRestarted {
+	switch {
+	case out.KernelRestarted:
 		text = strings.TrimSpace(text + " " + restartedText)
+	case out.Status == runner.StatusTimeout || out.Status == runner.StatusOutputLimit:
+		text += " The variables and files of this session are kept."
 	}
 	return text
 }

@@ -100,9 +100,17 @@ func TestRunsInASession(t *testing.T) {
 	require.Contains(t, r.Hint, "files of this session are kept")
 	require.Equal(t, "made.txt=made\n", strings.TrimPrefix(run(`"code":"names"`).Text, "in.csv=2\n"))
 
+	s.server.sessions.Sessions.(*runnertest.FakeSessions).LoseKernel("", id)
+	r = run(`"code":"names"`)
+	require.Equal(t, "ok", r.Status)
+	require.True(t, r.Session.KernelRestarted)
+	require.Equal(t, restartedText, r.Hint)
+	require.Contains(t, r.Text, "["+restartedText+"]\n")
+
 	r = run(`"timeout":0.01,"code":` + quoted(runnertest.CellSleep))
 	require.Equal(t, "timeout", r.Status)
 	require.False(t, r.Session.KernelRestarted)
+	require.Contains(t, r.Hint, "The variables and files of this session are kept.")
 	require.Empty(t, s.started(), "nothing went to the runner of single-use sandboxes")
 }
 

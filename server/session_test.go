@@ -329,6 +329,7 @@ func TestInterruptAndRestart(t *testing.T) {
 	a, b := s.replied(<-first), s.replied(<-second)
 	require.Equal(t, "error", a.Status)
 	require.Equal(t, "KeyboardInterrupt", a.Error["name"])
+	require.Equal(t, "The code was interrupted; the variables and files of this session are kept.", a.Hint)
 	require.False(t, a.Session.KernelRestarted)
 	require.Equal(t, "hello\n", b.Text)
 

@@ -242,7 +242,7 @@ func (s *fakeSession) Restart(context.Context) error {
 		s.kernel.end(errKilled)
 		return nil
 	}
-	s.vars, s.lost = map[string]string{}, true
+	s.vars = map[string]string{} // that there is a new one, its asker knows
 	s.restarts++
 	return nil
 }

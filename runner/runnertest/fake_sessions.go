@@ -161,6 +161,15 @@ func (f *FakeSessions) End(owner, id string, reason runner.GoneReason) bool {
 	return true
 }
 
+// LoseKernel has the kernel of a session die while nothing runs, which the next run says.
+func (f *FakeSessions) LoseKernel(owner, id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.sessions[fakeKey{owner, id}]
+	s.vars, s.lost = map[string]string{}, true
+	s.restarts++
+}
+
 // Forget has a session be one that never was.
 func (f *FakeSessions) Forget(owner, id string) {
 	f.End(owner, id, runner.GoneLost)

@@ -1,5 +1,5 @@
 // Package runner is what it is to run a notebook: in a sandbox that nobody used
-// before and nobody will use again.
+// before and nobody will use again, or in one that is its owner's session.
 //
 // A run goes like this:
 //
@@ -15,6 +15,15 @@
 //     that is new, whose content goes to the Sink while it arrives.
 //  6. Run returns: no process of the run is left. The sandbox is removed in the
 //     background, counted until it is gone, and replaced in the pool.
+//
+// A session is a sandbox whose stream stays open after its first run (LiveSessions):
+//
+//  1. It takes a sandbox of the Pool, and gets a kernel with its variables.
+//  2. Runs in it go one after another; each that has its turn takes a place from the
+//     Admission, and goes on as above from the third step.
+//  3. Files are read and written at any time, over channels beside the runs.
+//  4. It ends by its owner, its time, for want of room, or with its sandbox, and how is
+//     remembered.
 //
 // Nothing that comes out of a sandbox is trusted: sizes are bounded before
 // memory is taken for them, and there is a deadline on every wait. A user's

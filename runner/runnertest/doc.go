@@ -3,6 +3,7 @@
 //
 //   - TestEngine is the conformance suite. An engine's own test brings a Harness,
 //     which says how to make engines and how to see what they left.
+//   - TestSessions is that of sessions, with a SessionHarness.
 //   - Fake is a host whose sandboxes are goroutines that speak the sandbox
 //     protocol over net.Pipe. It recognises the cells of the suite, can be taught
 //     others, and can be told to misbehave (see Program).

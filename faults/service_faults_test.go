@@ -8,11 +8,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/runner/runnertest"
 )
 
 // idleTime is how long a sandbox waits for a frame from its service.
@@ -42,10 +45,12 @@ func TestG02TwoServicesOnOneDaemon(t *testing.T) {
 	d := newDaemon(t)
 	one := onDaemon(t, d, "--pool-size", "1").start()
 	other := onDaemon(t, d, "--pool-size", "1").start()
+	mine, theirs := one.open(), other.open()
+	one.step(mine, runnertest.CellSet)
 	running := one.beginCode(codeSleep)
 	waiting := one.settled()
 	other.beginCode(codeSleep)
-	left := other.settled()
+	left := slices.DeleteFunc(other.settled(), isSession)
 	other.kill()
 	require.Subset(t, other.containers(), left)
 
@@ -54,7 +59,17 @@ func TestG02TwoServicesOnOneDaemon(t *testing.T) {
 		require.NotContains(t, other.containers(), name)
 	}
 	other.requireRuns()
+	other.step(theirs, codeHello) // it goes on
+	other.requireNoSession(mine, http.StatusNotFound)
 	require.Subset(t, one.containers(), waiting)
+	other.settled()
+	other.kill()
+	copyRecords(t, one, other) // what it could not have, unless somebody gives it that
+	other.start()
+	other.requireNoSession(mine, http.StatusGone)
+	one.step(mine, runnertest.CellGet)
+	require.Subset(t, one.containers(), waiting)
+	other.closeSession(theirs)
 	other.end()
 	require.Subset(t, one.containers(), waiting)
 	select {
@@ -63,6 +78,7 @@ func TestG02TwoServicesOnOneDaemon(t *testing.T) {
 	default:
 	}
 	one.requireRuns()
+	one.closeSession(mine)
 }
 
 // TestG11EndedWithRunsGoingOn: those that are over within the drain have their whole

@@ -24,7 +24,7 @@ func (m *goneMemory) add(key sessionKey, end *GoneError) {
 		m.order = append(m.order, key)
 	}
 	m.ends[key] = end
-	for len(m.order) > maxGone || time.Since(m.ends[m.order[0]].At) > goneFor {
+	for len(m.order) > 0 && (len(m.order) > maxGone || time.Since(m.ends[m.order[0]].At) > goneFor) {
 		delete(m.ends, m.order[0])
 		m.order = m.order[1:]
 	}

@@ -158,7 +158,13 @@ type reply struct {
 	Hint      string     `json:"hint"`
 	Notebook  struct{ URL string }
 	Truncated bool `json:"truncated"`
-	Usage     struct {
+	Session   *struct {
+		ID              string    `json:"id"`
+		ExpiresAt       time.Time `json:"expires_at"`
+		KernelRestarted bool      `json:"kernel_restarted"`
+	} `json:"session"`
+	ExitCode *int `json:"exit_code"`
+	Usage    struct {
 		QueueMS         int64 `json:"queue_ms"`
 		WallMS          int64 `json:"wall_ms"`
 		CPUMS           int64 `json:"cpu_ms"`

@@ -60,6 +60,11 @@ func (s *fakeLife) run() int {
 	var notebook []byte
 	for {
 		kind, payload, err := frame.Read(s.in, 0)
+		if err != nil && !errors.Is(err, errAdopted) { // what is no frame may be the begin of a token
+			if _, behind := io.Copy(io.Discard, s.in); behind != nil {
+				err = behind
+			}
+		}
 		switch {
 		case errors.Is(err, errAdopted):
 			job, notebook = fakeJob{}, nil

@@ -383,10 +383,17 @@ func slowSessionUploads(ctx context.Context, t *Trial) []Failure {
 		nothing := &Match{Contains: list[string]{"quick"}, Lacks: list[string]{"slow", "notebox"}}
 		return append(out, t.step(ctx, s,
 			Request{Method: http.MethodGet, Path: inSession + "/files", Expect: Expect{Body: nothing}},
-			Request{Code: "import os; print(os.listdir('/mnt/data'))", Expect: Expect{Run: list[string]{"ok"}, Text: nothing}},
+			Request{Code: waitForQuick, Timeout: 60, Expect: Expect{Run: list[string]{"ok"}, Text: nothing}},
 		)...)
 	})
 }
+
+// waitForQuick waits until what is left of the slow uploads has been removed.
+const waitForQuick = `import os, time
+deadline = time.monotonic() + 50
+while os.listdir('/mnt/data') != ['quick'] and time.monotonic() < deadline:
+    time.sleep(0.1)
+print(os.listdir('/mnt/data'))`
 
 // closedInMidRun closes the session while its code runs.
 func closedInMidRun(ctx context.Context, t *Trial) []Failure {

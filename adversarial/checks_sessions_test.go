@@ -340,16 +340,16 @@ func slowSessionUploads(ctx context.Context, t *Trial) []Failure {
 	return t.with(ctx, map[string]any{}, func(s *Session) (out []Failure) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
-		fail := func(format string, args ...any) {
+		fail := func(failures ...Failure) {
 			mu.Lock()
 			defer mu.Unlock()
-			out = append(out, failed(format, args...))
+			out = append(out, failures...)
 		}
 		for i := range slowUploads {
 			all.Go(func() {
 				conn, err := t.dial(patience)
 				if err != nil {
-					fail("%v", err)
+					fail(failed("%v", err))
 					return
 				}
 				defer conn.Close()
@@ -367,17 +367,15 @@ func slowSessionUploads(ctx context.Context, t *Trial) []Failure {
 					case <-time.After(slowStep):
 					}
 				}
-				fail("a slow upload was not dropped")
+				fail(failed("a slow upload was not dropped"))
 			})
 		}
 		content, ran := "quick", "quick\n"
 		for range slowUploads {
-			for _, f := range t.step(ctx, s,
+			fail(t.step(ctx, s,
 				Request{Method: http.MethodPut, Path: inSession + "/files/quick", Raw: &content, Expect: Expect{Status: list[int]{200, 201}, Within: 10}},
 				Request{Code: "print(open('/mnt/data/quick').read())", Expect: Expect{Run: list[string]{"ok"}, Text: &Match{Equals: &ran}, Within: 10}},
-			) {
-				fail("%s", f.Text)
-			}
+			)...)
 		}
 		all.Wait()
 		nothing := &Match{Contains: list[string]{"quick"}, Lacks: list[string]{"slow", "notebox"}}

@@ -126,7 +126,10 @@ def spawn(arguments: list[str], env: dict[str, str], folder: str, out: int, err:
             signal.signal(number, signal.SIG_DFL)
         become_user()
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # until it is the program
-        os.chdir(folder)
+        try:
+            os.chdir(folder)
+        except PermissionError:  # the user has shut it, and needs a process to open it again
+            os.chdir("/")
         os.execve(arguments[0], arguments, env)  # noqa: S606 - that is what this is for
     except BaseException as e:  # noqa: BLE001 - a fork must never return
         os.write(2, f"{os.path.basename(arguments[0])} cannot be started: {e}\n".encode())

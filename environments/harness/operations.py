@@ -124,6 +124,8 @@ class Operation:
                 except OSError:
                     continue  # gone again
                 name = f"{path}/{entry.name}" if path else entry.name
+                if len(folder.shown(name)) > folder.MAX_PATH:
+                    continue  # nobody could ask for it
                 yield name, st
                 if not deep or not stat.S_ISDIR(st.st_mode) or name.count("/") > folder.MAX_PARTS:
                     continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -273,3 +274,19 @@ def test_list_of_a_path_that_nobody_could_ask_for(service: Service, data: Path) 
     assert "/".join(names[:16]) in paths
     assert max(map(len, paths)) <= folder.MAX_PATH
     assert service.ask("delete", names[0]).code == ""
+
+
+def test_content_that_cannot_be_read(
+    service: Service, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data / "a").write_bytes(b"x" * 1000)
+    read = os.read
+
+    def fail(fd: int, size: int) -> bytes:
+        if os.fstat(fd).st_size == 1000:
+            raise OSError(errno.EIO, "a bad disk")
+        return read(fd, size)
+
+    monkeypatch.setattr(os, "read", fail)
+    answer = service.ask("read", "a")
+    assert (answer.code, answer.rest) == ("", b""), "no words where content is awaited"

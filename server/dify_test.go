@@ -365,6 +365,11 @@ func TestDifyLinks(t *testing.T) {
 	s.good("write_file", in(id, "content", "new", "remote_path", "a.txt"))
 	require.Equal(t, "a.txt", string(s.get(first.String()).body), "a link is to what the file was")
 	require.Equal(t, "new", string(s.get(link("a.txt").String()).body))
+	for _, name := range []string{`back\slash.txt`, "new\nline.txt", `q"uote.txt`, "%2e%2e", "a b+c&d?e#f.txt", "-rf", "x.attrs"} {
+		s.sessions.On("touch", func(k *runnertest.Kernel) { k.Files[name] = "x" })
+		s.good("run_code", in(id, "code", "touch"))
+		require.Equal(t, 200, s.get(link(name).String()).StatusCode, "the code may call its files what it likes: %q", name)
+	}
 	with := func(change func(u *url.URL, q url.Values)) string {
 		u, q := *first, first.Query()
 		change(&u, q)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"net"
@@ -221,6 +222,9 @@ func (s changingSession) Read(ctx context.Context, path string) (runner.FileInfo
 		info.Size = 2000
 	case "longer":
 		info.Size = 3
+	case "sparse":
+		info.Size = 1 << 40
+		content = io.NopCloser(rand.Reader)
 	case "negative":
 		info.Size = -1
 	case "hangs":
@@ -241,6 +245,15 @@ func TestSessionHasNoRoomForInputs(t *testing.T) {
 	s := newService(t, func(c *Config) { c.Sessions = changingFiles{runnertest.NewFakeSessions()} })
 	id := s.open(`{}`).ID
 	s.requireRefused(s.inSession(id, `"code":"x","files":[{"name":"d/a","content":"YQ=="}]`), 413, `files: "d/a": there is no room left`)
+}
+
+// TestDifyLinkToASparseFile: a file of a terabyte that has no bytes is not stored.
+func TestDifyLinkToASparseFile(t *testing.T) {
+	s := newDify(t, func(c *Config) { c.Sessions = changingFiles{c.Sessions.(*runnertest.FakeSessions)} })
+	id := s.create("")
+	s.good("write_file", in(id, "content", "x", "remote_path", "sparse"))
+	a := s.call("download_file", in(id, "remote_path", "sparse"))
+	requireDetail(t, a, http.StatusRequestEntityTooLarge, "remote_path: it is longer than")
 }
 
 type hangingReader struct{ ctx context.Context }

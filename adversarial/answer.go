@@ -31,7 +31,12 @@ type Reply struct {
 	Hint      string     `json:"hint"`
 	Notebook  Named      `json:"notebook"`
 	Truncated bool       `json:"truncated"`
-	Usage     struct {
+	ExitCode  *int       `json:"exit_code"`
+	Session   *struct {
+		ID              string `json:"id"`
+		KernelRestarted bool   `json:"kernel_restarted"`
+	} `json:"session"`
+	Usage struct {
 		WallMS int64 `json:"wall_ms"`
 		CPUMS  int64 `json:"cpu_ms"`
 	} `json:"usage"`

@@ -31,6 +31,10 @@ type Attempt struct {
 	// Check names the Go function that sends the requests in its own way, or looks
 	// at more than the answers.
 	Check string `yaml:"check"`
+	// Session is the body of a POST /v1/sessions. Where it is given, if only as {},
+	// the requests go to that session, which is closed after them: runs are runs in
+	// it, and {session} in a path stands for where it is.
+	Session map[string]any `yaml:"session"`
 }
 
 // Request is one HTTP request. Without a method and a path it is a POST to
@@ -58,6 +62,9 @@ type Request struct {
 	LeaveAfter float64 `yaml:"leave_after"`
 	// AtOnce sends it so many times at one moment; each answer must be as expected.
 	AtOnce int `yaml:"at_once"`
+	// Beside sends it and goes on with those after it; its answer is looked at in the
+	// end.
+	Beside bool `yaml:"beside"`
 
 	Expect Expect `yaml:"expect"`
 }

@@ -22,6 +22,8 @@ type Expect struct {
 	Traceback *Match `yaml:"traceback"` // its error's traceback
 	Hint      *Match `yaml:"hint"`
 	Truncated *bool  `yaml:"truncated"`
+	ExitCode  *int   `yaml:"exit_code"`        // of a shell command
+	Restarted *bool  `yaml:"kernel_restarted"` // the session's kernel is another one
 
 	Files   *[]File    `yaml:"files"`   // all of them, in order
 	Images  *[]File    `yaml:"images"`  // all of them, in order
@@ -214,6 +216,12 @@ func (e *Expect) wrongReply(r *Reply) (out []string) {
 	out = append(out, e.Traceback.failures("the traceback", raised.Traceback)...)
 	if e.Truncated != nil && *e.Truncated != r.Truncated {
 		out = append(out, fmt.Sprintf("truncated is %v", r.Truncated))
+	}
+	if e.ExitCode != nil && (r.ExitCode == nil || *e.ExitCode != *r.ExitCode) {
+		out = append(out, fmt.Sprintf("the exit code is not %d: %s", *e.ExitCode, shown(r.Text)))
+	}
+	if e.Restarted != nil && (r.Session == nil || *e.Restarted != r.Session.KernelRestarted) {
+		out = append(out, fmt.Sprintf("kernel_restarted is not %v: %s", *e.Restarted, shown(r.Text)))
 	}
 	if n := float64(len(r.Outputs)); e.Outputs != nil && (n < e.Outputs.Min || e.Outputs.Max > 0 && n > e.Outputs.Max) {
 		out = append(out, fmt.Sprintf("there are %v outputs, not %v to %v", n, e.Outputs.Min, e.Outputs.Max))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -101,32 +102,69 @@ func (t *Trial) Send(ctx context.Context) []Failure {
 
 // SendAll is Send, and returns the answers too.
 func (t *Trial) SendAll(ctx context.Context) (answers []*Answer, out []Failure) {
+	if t.Attempt.Session == nil {
+		return t.sendEach(ctx, t.Attempt.Requests)
+	}
+	s, err := t.Open(ctx, t.Attempt.Session)
+	if err != nil {
+		return nil, []Failure{{Text: err.Error()}}
+	}
+	answers, out = t.sendEach(ctx, s.within(t.Attempt.Requests))
+	if err := s.Close(ctx); err != nil {
+		out = append(out, Failure{Text: err.Error()})
+	}
+	return answers, out
+}
+
+func (t *Trial) sendEach(ctx context.Context, requests []Request) (answers []*Answer, out []Failure) {
 	var before *Answer
-	for i := range t.Attempt.Requests {
-		r := &t.Attempt.Requests[i]
-		now, err := t.Client.Send(ctx, r, before)
-		if err != nil {
-			return answers, append(out, Failure{Text: fmt.Sprintf("request %d: %v", i, err)})
+	all := make([][]*Answer, len(requests))
+	errs := make([]error, len(requests))
+	var beside sync.WaitGroup
+	for i := range requests {
+		r := &requests[i]
+		if r.Beside {
+			last := before
+			beside.Go(func() { all[i], errs[i] = t.Client.Send(ctx, r, last) })
+			continue
 		}
-		load := t.load.highest()
-		for _, a := range now {
+		if all[i], errs[i] = t.Client.Send(ctx, r, before); errs[i] != nil {
+			break
+		}
+		for _, a := range all[i] {
 			if a.Reply != nil {
 				before = a
 			}
-			if a.Left {
-				continue
-			}
-			for _, f := range r.Expect.Failures(a, load) {
-				f.Text = fmt.Sprintf("request %d: %s", i, f.Text)
-				out = append(out, f)
-			}
-			if r.ofRun() && a.Took > loaded(r.timeout()+replyMargin, load) {
-				out = append(out, Failure{Late: true, Text: fmt.Sprintf("request %d: the reply took %v", i, a.Took)})
-			}
 		}
-		answers = append(answers, now...)
+	}
+	beside.Wait()
+	for i := range requests {
+		answers = append(answers, all[i]...)
+		if errs[i] != nil {
+			out = append(out, Failure{Text: fmt.Sprintf("request %d: %v", i, errs[i])})
+			continue
+		}
+		for _, f := range t.hold(&requests[i], all[i]) {
+			f.Text = fmt.Sprintf("request %d: %s", i, f.Text)
+			out = append(out, f)
+		}
 	}
 	return answers, out
+}
+
+// hold holds the answers to a request against what it expects.
+func (t *Trial) hold(r *Request, answers []*Answer) (out []Failure) {
+	load := t.load.highest()
+	for _, a := range answers {
+		if a.Left {
+			continue
+		}
+		out = append(out, r.Expect.Failures(a, load)...)
+		if r.ofRun() && a.Took > loaded(r.timeout()+replyMargin, load) {
+			out = append(out, Failure{Late: true, Text: fmt.Sprintf("the reply took %v", a.Took)})
+		}
+	}
+	return out
 }
 
 // next runs 1+1.

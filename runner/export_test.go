@@ -10,6 +10,7 @@ const (
 	CollectTimeout = collectTimeout
 	RestartTimeout = restartTimeout
 	FileTimeout    = fileTimeout
+	MaxFileTime    = maxFileTime
 	WriteTimeout   = writeTimeout
 )
 

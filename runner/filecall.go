@@ -22,6 +22,9 @@ const (
 	// fileTimeout is how long a file operation may make no progress: a child's start
 	// on a host where all cores are busy, or the deletion of a large folder.
 	fileTimeout = 60 * time.Second
+	// maxFileTime is how long a whole one may take, from a sandbox that makes just
+	// enough progress: more than the harness gives it.
+	maxFileTime = 3 * time.Minute
 	// maxFileLine of a reply, bytes: two paths as ASCII JSON, and some words.
 	maxFileLine = 2*frame.JSONGrowth*maxPath + 4096
 	// maxListing is how long the lines of a list may be together, bytes; a longer
@@ -67,8 +70,10 @@ func (s *LiveSession) call(ctx context.Context, path string, request frame.FileR
 	}
 	c.lines = bufio.NewReaderSize(progress{c.conn}, 4096)
 	stop := context.AfterFunc(ctx, func() { c.conn.Reset() })
+	late := time.AfterFunc(maxFileTime, func() { c.conn.Reset() })
 	c.end = sync.OnceFunc(func() {
 		stop()
+		late.Stop()
 		if c.told && c.sent.Load() {
 			c.conn.Close()
 		} else {

@@ -116,8 +116,9 @@ func (s *LiveSession) Restart(ctx context.Context) error {
 }
 
 func (s *LiveSession) restart() error {
+	job := s.link.current() // there is no other until this is over
 	s.mu.Lock()
-	s.told = true
+	s.told = job != nil && !job.hasOutcome()
 	s.mu.Unlock()
 	answer := s.link.expect(frame.KindRestarted)
 	if err := s.link.send(frame.KindRestart); err != nil {

@@ -396,6 +396,30 @@ func TestSlowSink(t *testing.T) {
 	})
 }
 
+// TestSinkThatStoresNothing: a file that is never stored ends neither the session nor holds its turn.
+func TestSinkThatStoresNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		host := newHost(t, nil)
+		host.On("write", func(k *runnertest.Kernel) { k.Files["a.txt"] = "content" })
+		s := newSessions(t, host)
+		session := s.open()
+		sink := runnertest.NewRecorder(t)
+		sink.OnFile = func(ctx context.Context, _ string, _ io.Reader) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		begun := time.Now()
+		out, err := session.Run(t.Context(), newSpec("write"), sink)
+		require.NoError(t, err)
+		require.Equal(t, runner.CollectTimeout, time.Since(begun).Truncate(time.Second))
+		require.Equal(t, runner.StatusOK, out.Status)
+		require.Len(t, out.Skipped, 1)
+		require.Equal(t, "/mnt/data/a.txt", out.Skipped[0].Path)
+		_, err = s.do(t.Context(), session, runnertest.CellHello)
+		require.NoError(t, err)
+	})
+}
+
 // sessionNetwork says what it serves, and when that is over.
 type sessionNetwork struct {
 	fakeNetwork

@@ -17,7 +17,8 @@ import (
 //  3. Where the run is cancelled, it waits for that for cancelSlack only, and what
 //     comes then is dropped.
 //
-// A Sink that is slow has no part in it, but for a mailbox that is full.
+// A Sink that is slow has no part in it, but for a mailbox that is full. What it has not
+// stored collectTimeout after it had the outcome is left behind.
 type jobDeadline struct {
 	s    *LiveSession
 	job  *sessionJob

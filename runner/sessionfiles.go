@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"notebox/runner/internal/frame"
 )
@@ -118,12 +119,20 @@ func (s *LiveSession) Move(ctx context.Context, from, to string, overwrite bool)
 	if refused != nil {
 		return FileInfo{}, refused
 	}
+	if strings.HasPrefix(target, source+"/") {
+		return FileInfo{}, &FileError{Code: FileRefused, Path: to, Message: "a folder cannot be moved into itself"}
+	}
 	call, err := s.call(ctx, from, frame.FileRequest{Operation: "move", Path: source, To: target, Overwrite: overwrite})
 	if err != nil {
 		return FileInfo{}, err
 	}
 	defer call.end()
-	return call.replyEntry()
+	moved, err := call.replyEntry()
+	var failed *FileError
+	if errors.As(err, &failed) && (failed.Code == FileExists || failed.Code == FileNoRoom) {
+		failed.Path = to // the answer is of no path, and these can only be about the new one
+	}
+	return moved, err
 }
 
 // sessionContent is the content of a file that is read.

@@ -339,6 +339,34 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
+// TestDrippingFile: an operation with just enough progress is over some time.
+func TestDrippingFile(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newSessions(t, newHost(t, inSession(kept, func(to io.Writer, kind frame.Kind, payload []byte) {
+			if kind != frame.KindChannel || payload[0] != 'e' {
+				return
+			}
+			id := binary.BigEndian.Uint32(payload[1:])
+			go func() {
+				for range 10 {
+					time.Sleep(runner.FileTimeout - time.Second)
+					channelFrame(to, 'd', id, " ")
+				}
+			}()
+		})))
+		session := s.open()
+		begun := time.Now()
+		_, _, err := session.List(t.Context(), "", false)
+		refusal := (*runner.FileError)(nil)
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, runner.FileBusy, refusal.Code)
+		require.Equal(t, runner.MaxFileTime, time.Since(begun))
+		time.Sleep(10 * runner.FileTimeout) // what the sandbox says then is passed over
+		_, err = s.all.Find("owner", session.Info().ID)
+		require.NoError(t, err)
+	})
+}
+
 // TestEndlessFile: more data than there is credit for is the end of the session.
 func TestEndlessFile(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

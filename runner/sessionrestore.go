@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"notebox/runner/internal/frame"
 )
 
 const (
@@ -89,7 +91,7 @@ func (l *LiveSessions) restore(ctx context.Context, record sessionRecord, networ
 		ID: record.ID, Owner: record.Owner, Environment: Environment{Name: record.Environment},
 		Limits: record.Limits, TTL: record.Expires.Sub(record.Created), Idle: record.Idle, Note: record.Note,
 	}
-	s := attachSession(l, c, spec, record.Token, record.Created, now.Add(time.Duration(resumed.TTLSeconds*float64(time.Second))-ttlSlack))
+	s := attachSession(l, c, spec, record.Token, record.Created, now.Add(timeLeft(resumed, spec.TTL)))
 	s.name, s.kept, s.restarts = record.Sandbox, true, record.KernelRestarts
 	if resumed.KernelRestarted {
 		s.restarts, s.untold = s.restarts+1, true
@@ -107,6 +109,12 @@ func (l *LiveSessions) restore(ctx context.Context, record sessionRecord, networ
 		return fail(errClosing)
 	}
 	return nil
+}
+
+// timeLeft of a session, as its sandbox says, which may be hostile: no more than it had.
+func timeLeft(r frame.Resumed, ttl time.Duration) time.Duration {
+	seconds := min(max(r.TTLSeconds, 0), (ttl + ttlSlack).Seconds()) // else it may not fit
+	return time.Duration(seconds*float64(time.Second)) - ttlSlack
 }
 
 // unrestored remembers the end of a session that is not gone on with.

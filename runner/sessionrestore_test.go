@@ -229,6 +229,24 @@ func change(t *testing.T, file string, do func(map[string]any)) {
 	require.NoError(t, os.WriteFile(file, raw, 0o600))
 }
 
+// TestRestoreOfMoreTime: a sandbox that says that it has more time than its session had.
+func TestRestoreOfMoreTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		folder := t.TempDir()
+		s := newSessions(t, newHost(t, nil), recorded(folder))
+		id := s.open().Info().ID
+		s, open, _ := s.goOn(folder, func() {
+			change(t, files(t, folder)[0], func(record map[string]any) {
+				created, err := time.Parse(time.RFC3339Nano, record["created"].(string))
+				require.NoError(t, err)
+				record["expires"] = created.Add(time.Minute)
+			})
+		})
+		require.Equal(t, 1, open)
+		require.LessOrEqual(t, time.Until(s.find(id).Info().Expires), time.Minute)
+	})
+}
+
 // TestRestoreOfSpoiltRecords: a start goes well, with those that can.
 func TestRestoreOfSpoiltRecords(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -123,7 +123,11 @@ func (t *sessionTurn) run(ctx context.Context, spec Spec, events Sink) (*Outcome
 	})()
 	r := &reception{log: t.s.all.log, next: t.job.next, spec: spec, events: events}
 	defer r.tell(began)
-	err = r.takeAll(taking, func() {})
+	stored := func() bool { return true }
+	err = r.takeAll(taking, func() { // the Sink's time for files begins
+		stored = time.AfterFunc(collectTimeout, giveUp).Stop
+	})
+	stored()
 	if r.out.Status != "" {
 		r.out.KernelRestarted = t.s.restarted(r.out.KernelRestarted)
 	}

@@ -114,11 +114,14 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	defer leave()
-	_, content, err := b.session.Read(ctx, name)
+	info, content, err := b.session.Read(ctx, name)
 	if err != nil {
 		return "", ofDifyFile(difyPathField, err)
 	}
 	defer content.Close()
+	if most := s.limits.DataSize; info.Size > most { // only a sparse one is, of whatever size
+		return "", tooLarge(difyPathField, "it is longer than the %d bytes that %s has room for: a sparse file is not stored", most, dataDir)
+	}
 	copyID, err := runID(s.now())
 	if err != nil {
 		return "", err

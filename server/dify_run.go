@@ -140,7 +140,24 @@ func (b *difySandbox) plan(ctx context.Context, program dify.Program) (*plan, er
 	if err == nil {
 		err = p.session.whyLost()
 	}
-	return p, noSandbox(err)
+	return p, ofDifyRun(program.Field, noSandbox(err))
+}
+
+// ofDifyRun has an error of a request of the native API name the field of the call that it
+// is about. field is the one that has the program.
+func ofDifyRun(field string, err error) error {
+	var p *problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	told := *p
+	switch told.field {
+	case "code", "cells":
+		told.field = field
+	case "session":
+		told.field = "sandbox_id"
+	}
+	return &told
 }
 
 // pythonLanguage is the language of what run_code runs that is not bash.

@@ -267,6 +267,11 @@ func TestDifyOutputIsForAModel(t *testing.T) {
 	for _, name := range []string{"", "python", "Python3", " PY "} {
 		require.Contains(t, s.good("run_code", in(id, "code", "1/0", "language", name))["output"], "ZeroDivisionError", name)
 	}
+	nul := "ls\x00"
+	requireInvalid(t, s.call("execute_command", in(id, "command", nul)), "command", "NUL")
+	requireInvalid(t, s.call("run_code", in(id, "code", nul, "language", "bash")), "code", "NUL")
+	long := s.call("execute_command", in(id, "command", strings.Repeat("x", maxCommand+1)))
+	requireDetail(t, long, http.StatusRequestEntityTooLarge, "command: a command may have")
 	for _, name := range []string{"sh", "Shell", "bash"} {
 		require.EqualValues(t, 127, s.good("run_code", in(id, "code", "nosuch", "language", name))["exit_code"], name)
 	}
@@ -365,6 +370,11 @@ func TestDifyLinks(t *testing.T) {
 	s.good("write_file", in(id, "content", "new", "remote_path", "a.txt"))
 	require.Equal(t, "a.txt", string(s.get(first.String()).body), "a link is to what the file was")
 	require.Equal(t, "new", string(s.get(link("a.txt").String()).body))
+	for _, name := range []string{`back\slash.txt`, "new\nline.txt", `q"uote.txt`, "%2e%2e", "a b+c&d?e#f.txt", "-rf", "x.attrs"} {
+		s.sessions.On("touch", func(k *runnertest.Kernel) { k.Files[name] = "x" })
+		s.good("run_code", in(id, "code", "touch"))
+		require.Equal(t, 200, s.get(link(name).String()).StatusCode, "the code may call its files what it likes: %q", name)
+	}
 	with := func(change func(u *url.URL, q url.Values)) string {
 		u, q := *first, first.Query()
 		change(&u, q)

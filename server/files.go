@@ -200,7 +200,8 @@ func contentType(mediaType string) string {
 // elsewhere, is no component of a key.
 func fileKey(u *url.URL) (string, bool) {
 	parts, ok := pathAfter(u, filesPrefix)
-	return strings.Join(parts, "/"), ok
+	key := strings.Join(parts, "/")
+	return key, ok && !strings.Contains(key, `\`)
 }
 
 // pathAfter returns the components of a path below a prefix, unescaped.
@@ -212,7 +213,7 @@ func pathAfter(u *url.URL, prefix string) ([]string, bool) {
 	parts := strings.Split(escaped, "/")
 	for i, part := range parts {
 		plain, err := url.PathUnescape(part)
-		if err != nil || plain == "" || plain == "." || plain == ".." || strings.ContainsAny(plain, "/\\\x00") {
+		if err != nil || !isComponent(plain) {
 			return nil, false
 		}
 		parts[i] = plain

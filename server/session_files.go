@@ -51,19 +51,8 @@ func modified(f runner.FileInfo) time.Time {
 // fileKey, each component is unescaped once and by itself. Names are what the user's
 // code may have made: any bytes but NUL, as UTF-8.
 func sessionPathOf(u *url.URL, id string) (string, bool) {
-	escaped, ok := strings.CutPrefix(u.EscapedPath(), sessionsPath+"/"+id+"/files/")
-	if !ok {
-		return "", false
-	}
-	parts := strings.Split(escaped, "/")
-	for i, part := range parts {
-		plain, err := url.PathUnescape(part)
-		if err != nil || !isComponent(plain) {
-			return "", false
-		}
-		parts[i] = plain
-	}
-	return strings.Join(parts, "/"), true
+	parts, ok := pathAfter(u, sessionsPath+"/"+id+"/files/")
+	return strings.Join(parts, "/"), ok
 }
 
 // isComponent is whether text is one component of a path that leads down.

@@ -45,7 +45,9 @@ class Command:
         self._end = os.pidfd_open(self.pid)
 
     def _pipe(self, name: str) -> int:
-        reading, writing = os.pipe()
+        with as_user():  # whose programs open /dev/stdout and /dev/stderr by their path
+            reading, writing = os.pipe()
+        os.set_blocking(reading, False)  # they can read from it that way, too
         self._pipes[reading] = name
         return writing
 
@@ -68,7 +70,7 @@ class Command:
         for fd, name in self._pipes.items():
             # What it wrote before its end, and not what others go on writing.
             waiting = _waiting(fd)
-            while waiting > 0 and (part := os.read(fd, min(waiting, PART))):
+            while waiting > 0 and (part := _read(fd, min(waiting, PART))):
                 output.write(name, part)
                 waiting -= len(part)
             output.write(name, b"", final=True)
@@ -89,10 +91,18 @@ class Command:
             if self._end in ready:
                 return
             for fd in ready:
-                if part := os.read(fd, PART):
+                if part := _read(fd, PART):
                     output.write(self._pipes[fd], part)
-                else:
+                elif part is not None:
                     poll.unregister(fd)
+
+
+def _read(fd: int, size: int) -> bytes | None:
+    """Return what there is, b"" at the end, None where somebody else was faster."""
+    try:
+        return os.read(fd, size)
+    except BlockingIOError:
+        return None
 
 
 def _waiting(fd: int) -> int:
@@ -178,10 +188,7 @@ class Leftovers:
             time.sleep(PAUSE_SECONDS)
 
     def _ended(self, fd: int) -> bool:
-        try:
-            return not os.read(fd, PART)
-        except BlockingIOError:
-            return False
+        return _read(fd, PART) == b""
 
     def _drop(self, fd: int) -> None:
         self._fds.remove(fd)

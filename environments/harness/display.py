@@ -30,13 +30,15 @@ class Display:
     def __init__(self) -> None:
         os.makedirs(os.path.dirname(_SOCKET), exist_ok=True)
         os.chmod(os.path.dirname(_SOCKET), 0o1777)
+        self._server: subprocess.Popen[bytes] | None = None
         self._listen()
 
     def _listen(self) -> None:
-        self._listener: socket.socket | None = socket.socket(socket.AF_UNIX)
-        self._listener.bind(_SOCKET)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(_SOCKET)
         os.chmod(_SOCKET, 0o777)
-        self._listener.listen()
+        listener.listen()
+        self._listener: socket.socket | None = listener  # now, as others poll it
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when a program connects, or -1."""
@@ -44,7 +46,7 @@ class Display:
 
     def renew(self) -> None:
         """Listen again, where the X server was started and is no more."""
-        if self._listener is None:
+        if self._listener is None and (self._server is None or self._server.poll() is not None):
             os.unlink(_SOCKET)
             self._listen()
 
@@ -54,7 +56,7 @@ class Display:
             return
         # No process may be left for it, by the user's own doing: the client is refused.
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            subprocess.Popen(
+            self._server = subprocess.Popen(
                 ["/bin/bash", "-c", _START.format(fd=self.fileno(), name=DISPLAY)],
                 pass_fds=(self.fileno(),),
                 preexec_fn=become_user,

@@ -111,6 +111,10 @@ def entry(path: str, st: os.stat_result) -> dict[str, Any]:
             kind = "directory"
         elif stat.S_ISLNK(st.st_mode):
             kind = "symlink"
-    shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     size = st.st_size if kind == "file" else 0
-    return {"path": shown, "kind": kind, "size": size, "modified_ns": st.st_mtime_ns}
+    return {"path": shown(path).decode(), "kind": kind, "size": size, "modified_ns": st.st_mtime_ns}
+
+
+def shown(path: str) -> bytes:
+    """Return the UTF-8 of a path as it is told, also where it is none."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace").encode()

@@ -41,6 +41,7 @@ class Operation:
     def __init__(self, connection: socket.socket, note: int, hidden: str) -> None:
         self._connection, self._note, self._hidden = connection, note, hidden
         self._rest = b""  # that came with the request
+        self._told = False  # the answer has begun
 
     def run(self) -> None:
         """Do what is asked for, and answer, within SECONDS."""
@@ -57,6 +58,8 @@ class Operation:
             except OSError as e:
                 raise folder.explain(e) from e
         except RefusedError as e:
+            if self._told:  # more would be taken for content: too little shows
+                return
             self._answer({"code": e.code, "message": e.message})
             self._connection.shutdown(socket.SHUT_WR)
             while self._connection.recv(PART):  # else the answer would be lost with it
@@ -97,6 +100,7 @@ class Operation:
 
     def _answer(self, reply: dict[str, Any], lines: list[dict[str, Any]] | None = None) -> None:
         whole = {"code": "", "message": "", "entries": 0, "more": False} | reply
+        self._told = True
         text = "".join(json.dumps(line) + "\n" for line in [whole, *(lines or [])])
         self._connection.sendall(text.encode("ascii"))
 
@@ -124,6 +128,8 @@ class Operation:
                 except OSError:
                     continue  # gone again
                 name = f"{path}/{entry.name}" if path else entry.name
+                if len(folder.shown(name)) > folder.MAX_PATH:
+                    continue  # nobody could ask for it
                 yield name, st
                 if not deep or not stat.S_ISDIR(st.st_mode) or name.count("/") > folder.MAX_PARTS:
                     continue

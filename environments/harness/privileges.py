@@ -122,17 +122,24 @@ def spawn(arguments: list[str], env: dict[str, str], folder: str, out: int, err:
         for fd, number in ((null, 0), (os.dup(out), 1), (os.dup(err), 2)):
             os.dup2(fd, number)
         os.closerange(3, _MAX_FD)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        for number in _IGNORED:
             signal.signal(number, signal.SIG_DFL)
         become_user()
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # until it is the program
-        os.chdir(folder)
+        try:
+            os.chdir(folder)
+        except PermissionError:  # the user has shut it, and needs a process to open it again
+            os.chdir("/")
         os.execve(arguments[0], arguments, env)  # noqa: S606 - that is what this is for
     except BaseException as e:  # noqa: BLE001 - a fork must never return
         os.write(2, f"{os.path.basename(arguments[0])} cannot be started: {e}\n".encode())
     finally:
         os._exit(CANNOT_START)
 
+
+# What Python ignores, and what whoever started the harness may have had it ignore, as a
+# shell does for what is in its background: no interrupt would end a program then.
+_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 CANNOT_START = 126  # the exit code of a shell for what it cannot run
 

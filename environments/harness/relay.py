@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import frames
-from files import MAX_ENTRIES, MAX_SKIPPED, TICK_NS, Collector, Mark
+from files import MAX_DEPTH, MAX_ENTRIES, MAX_SKIPPED, TICK_NS, Collector, Mark
 from folder import MAX_PATH
 from marks import Marks
 from privileges import KILL_SECONDS, await_clerk, fork_clerk, kill_clerk
@@ -25,6 +25,7 @@ SECONDS = 60.0  # for new files to leave
 MARKS, WHOLE = b"M", b"."  # kinds of frames that go no further
 BATCH = 500  # marks in one frame
 MAX_REASON = 300  # characters
+MAX_SHOWN = (MAX_DEPTH + 1) * 256  # characters of a file's path, as deep as a Collector goes
 
 _CUT = "its transfer was cut short"
 
@@ -144,7 +145,7 @@ class Relay:
             raise BrokenError
         path.encode()  # UnicodeEncodeError is a ValueError
         parts = path.split("/")
-        if self._files < 0 or len(path) > MAX_PATH or "\0" in path:
+        if self._files < 0 or len(path) > MAX_SHOWN or "\0" in path:
             raise BrokenError
         if any(part in ("", ".", "..") for part in parts):
             raise BrokenError

@@ -277,13 +277,13 @@ class Session:
             kernel = Kernel(serve.NAME, self._env, in_session=True)
         self._take(kernel)
         self._gone = False
+        self._display.renew()  # where what ended the kernel ended that, too
 
     def _restart(self, work: Work) -> None:
         if not self._fresh:
             if not kill_user(KILL_SECONDS):
                 raise RuntimeError("a process of the user could not be killed")
             self._renew()
-            self._display.renew()
         work.writer.write(frames.RESTARTED)
         self._lost = work.writer.over
 

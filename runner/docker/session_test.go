@@ -295,6 +295,25 @@ func TestSessionFiles(t *testing.T) {
 }
 
 // TestSessionBackground: what a command leaves behind lives on, and goes on writing.
+func TestSessionStreamsByPath(t *testing.T) {
+	s := openSession(t, runner.SessionSpec{})
+	out := s.bash("echo out > /dev/stdout; echo err | tee /dev/stderr > /dev/null")
+	require.Equal(t, runner.StatusOK, out.Status)
+	require.ElementsMatch(t, []string{"out", "err"}, strings.Fields(out.text))
+}
+
+// TestSessionDisplay has the display come again after what ended every process, in a job.
+func TestSessionDisplay(t *testing.T) {
+	s := openSession(t, runner.SessionSpec{})
+	const connect = "import os, socket\nd = socket.socket(socket.AF_UNIX)\nd.connect('/tmp/.X11-unix/X99')\n" +
+		"d.sendall(b'l\\0\\x0b\\0\\0\\0\\0\\0\\0\\0\\0\\0')\nprint(d.recv(1) == b'\\x01')"
+	require.Equal(t, "True\n", s.python(connect).text)
+	spec := s.spec(time.Second)
+	spec.Notebook = runnertest.Notebook("while True:\n try:\n  while True: pass\n except BaseException: pass")
+	require.True(t, s.do(spec).KernelRestarted)
+	require.Equal(t, "True\n", s.python(connect).text)
+}
+
 func TestSessionBackground(t *testing.T) {
 	s := openSession(t, runner.SessionSpec{Env: map[string]string{"GREETING": "hello"}})
 	begun := time.Now()

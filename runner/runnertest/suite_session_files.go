@@ -136,11 +136,17 @@ func testSessionRefusals(t *testing.T, h SessionHarness) {
 		{"move of nothing", move("none", "x"), runner.FileNotFound},
 		{"move onto a file", move("file", "folder/file"), runner.FileExists},
 		{"move away", move("file", "/etc/x"), runner.FileRefused},
+		{"move into itself", move("folder", "folder/in"), runner.FileRefused},
 	} {
 		refusal := (*runner.FileError)(nil)
 		require.ErrorAs(t, c.err, &refusal, c.desc)
 		require.Equal(t, c.code, refusal.Code, "%s: %s", c.desc, refusal.Message)
 		require.NotEmpty(t, refusal.Message, c.desc)
+	}
+	for _, to := range []string{"folder/file", "file/in"} {
+		refusal := (*runner.FileError)(nil)
+		require.ErrorAs(t, move("file", to), &refusal)
+		require.Equal(t, to, refusal.Path, "it is the new path that is refused")
 	}
 	_, err := s.Write(t.Context(), "huge", io.LimitReader(zeros{}, h.Limits.DataSize+1))
 	refusal := (*runner.FileError)(nil)

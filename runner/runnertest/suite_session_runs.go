@@ -120,6 +120,9 @@ func testSessionRestart(t *testing.T, h SessionHarness) {
 	s.run(t, CellGet).raised(t, "NameError")
 	s.run(t, CellRead).printed(t, "kept\n")
 	require.Equal(t, 3, s.Info().KernelRestarts)
+	require.NoError(t, s.Restart(t.Context()))
+	s.run(t, CellKill).is(t, runner.StatusKilled, true)
+	require.Equal(t, 5, s.Info().KernelRestarts)
 }
 
 func testSessionRestartOfARun(t *testing.T, h SessionHarness) {

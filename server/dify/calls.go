@@ -125,7 +125,7 @@ func run(ctx context.Context, r *Request, field string, bash bool) (any, error) 
 		return nil, invalid(field, "is empty")
 	}
 	interrupt := r.Arrived.Add(r.runTime())
-	result, err := s.Run(ctx, Program{Source: r.Fields[field], Bash: bash, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
+	result, err := s.Run(ctx, Program{Source: r.Fields[field], Field: field, Bash: bash, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
 	if err != nil {
 		return nil, err
 	}

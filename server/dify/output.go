@@ -33,11 +33,15 @@ func told(r *Result, limit time.Duration) runReply {
 	case ended != "":
 		a.Error = &Error{Status: "timeout", Message: ended} // instead of what the interrupt raised
 		a.Output = withLine(a.Output, ended)
-	case r.Error != nil && r.Error.Name == "": // no traceback says what happened
+	case r.Error != nil && (r.Error.Name == "" || r.Error.Status != statusError):
+		// No traceback says what happened, or only what the code saw of it.
 		a.Output = withLine(a.Output, r.Error.Hint)
 	}
 	return a
 }
+
+// statusError is the Error.Status of code that failed by itself.
+const statusError = "error"
 
 // sentence says to a model how a run ended that took too long, and what it can do.
 func sentence(end End, limit time.Duration) string {

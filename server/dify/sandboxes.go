@@ -49,7 +49,8 @@ const StatusRunning = "running"
 // Program is what is to be run in a sandbox.
 type Program struct {
 	Source string
-	Bash   bool // Source is a line for bash, and not code for the kernel
+	Field  string // of the request that Source is from, for errors in it
+	Bash   bool   // Source is a line for bash, and not code for the kernel
 	// Interrupt is when the run is interrupted; what waits for its turn then is not
 	// run. Answer is when Run returns at the latest, with what is known.
 	Interrupt, Answer time.Time

@@ -108,6 +108,14 @@ def test_much_output_at_the_end() -> None:
     assert Run("head -c 300000 /dev/zero | tr '\\0' x").outputs() == [("stdout", "x" * 300000)]
 
 
+def test_output_that_the_command_takes_itself() -> None:
+    thief = "exec 3<>/dev/stdout; cat <&3 >/dev/null & cat=$!"
+    loop = "for i in {1..500}; do echo x; done"
+    run = Run(f"{thief}; {loop}; kill $cat; echo e >/dev/stderr; exit 4")
+    assert run.code == 4
+    assert ("stderr", "e\n") in run.outputs()
+
+
 def test_too_much_output() -> None:
     run = Run("yes ü; true", budget=1000)
     assert run.step.reason == "output_limit"

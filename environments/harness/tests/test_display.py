@@ -86,3 +86,25 @@ def test_client_is_refused_where_no_process_is_left(
     assert screen.fileno() == -1
     with pytest.raises(ConnectionRefusedError):
         connect(address)
+
+
+def test_listens_again_when_the_server_is_no_more(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status: list[int | None] = [None]
+
+    class Server:
+        def poll(self) -> int | None:
+            return status[0]
+
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: Server())
+    screen = Display()
+    screen.renew()
+    with connect(address):
+        screen.start()
+    screen.renew()
+    assert screen.fileno() == -1, "the server lives"
+    status[0] = -9
+    screen.renew()
+    with connect(address):
+        assert select.select([screen.fileno()], [], [], 30)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -255,3 +256,37 @@ def test_marks(data: Path) -> None:
     assert marks.nothing_new(), "what was written meanwhile is known"
     os.symlink("b", data / "l")
     assert not marks.nothing_new()
+
+
+def test_list_of_a_path_that_nobody_could_ask_for(service: Service, data: Path) -> None:
+    names = ["d" * 255] * 20
+    fd = os.open(data, os.O_RDONLY)
+    for name in names:
+        os.mkdir(name, dir_fd=fd)
+        below = os.open(name, os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(fd)
+    os.mkdir(os.fsencode(data) + b"/" + b"\xff" * 255)
+    answer = service.ask("list", "", recursive=True)
+    assert answer.code == ""
+    paths = [line["path"] for line in answer.lines()]
+    assert "/".join(names[:16]) in paths
+    assert max(map(len, paths)) <= folder.MAX_PATH
+    assert service.ask("delete", names[0]).code == ""
+
+
+def test_content_that_cannot_be_read(
+    service: Service, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data / "a").write_bytes(b"x" * 1000)
+    read = os.read
+
+    def fail(fd: int, size: int) -> bytes:
+        if os.fstat(fd).st_size == 1000:
+            raise OSError(errno.EIO, "a bad disk")
+        return read(fd, size)
+
+    monkeypatch.setattr(os, "read", fail)
+    answer = service.ask("read", "a")
+    assert (answer.code, answer.rest) == ("", b""), "no words where content is awaited"

@@ -75,6 +75,7 @@ def test_files(sent: Recorder) -> None:
         ("a path that leads out", frame(frames.FILE, {"path": "../a"}), False),
         ("an absolute path", frame(frames.FILE, {"path": "/a"}), False),
         ("a path that is not UTF-8", frame(frames.FILE, b'{"path": "\\udc80"}'), False),
+        ("a path that is too long", frame(frames.FILE, {"path": "d/" * 10000 + "a"}), False),
         ("a path with a NUL", frame(frames.FILE, b'{"path": "a\\u0000"}'), False),
         ("marks that are none", frame(MARKS, b'[["a"]]'), False),
         ("a list for an object", frame(frames.SKIPPED, b"[]"), False),
@@ -90,6 +91,12 @@ def test_what_is_not_as_it_should_be(desc: str, bad: bytes, begun: bool, sent: R
     sent.files()  # each has its end
     if begun:
         assert sent.of(frames.FILE_END)[-1]["reason"]
+
+
+def test_path_as_deep_as_a_collector_goes(sent: Recorder) -> None:
+    path = "/".join(["d" * 255] * 65)
+    assert relayed(frame(frames.FILE, {"path": path}) + DATA + END + frame(WHOLE), sent)[0]
+    assert sent.files() == {path: b"x" * 10}
 
 
 def test_reports_are_cut(sent: Recorder) -> None:

@@ -142,14 +142,19 @@ var bare = regexp.MustCompile("(?i)(?:[a-z][a-z0-9+.-]*:(?://|\\\\\\\\)|www\\.|(
 // punctuation is what may follow an address without being a part of it.
 const punctuation = ".,;:!?'\")]}*_~|"
 
+// maxFollowing is how much of it may: more than a sentence has, and few enough to be
+// looked at one by one.
+const maxFollowing = 16
+
 // defuse is one pass of Clean. It reports whether there was nothing to do.
 func (l *Links) defuse(markdown string) (clean string, rests bool) {
 	found := 0
+	source := []byte(markdown) // once: there may be a node for each byte
 	var edits, keep spans
 	_ = ast.Walk(parse(markdown), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			keep.code(n)
-			found += l.foreign(n, markdown, &edits, &keep)
+			found += l.foreign(n, source, &edits, &keep)
 		}
 		return ast.WalkContinue, nil
 	})
@@ -175,21 +180,22 @@ func (l *Links) defuse(markdown string) (clean string, rests bool) {
 // issued accepts an address that is one of ours, with what may follow it in a sentence
 // or as the end of a link.
 func (l *Links) issued(address string) bool {
-	for rest := address; rest != ""; rest = rest[:len(rest)-1] {
+	rest := address
+	for range maxFollowing {
 		if l.urls[rest] {
 			return true
 		}
-		if !strings.ContainsRune(punctuation, rune(rest[len(rest)-1])) {
+		if rest == "" || !strings.ContainsRune(punctuation, rune(rest[len(rest)-1])) {
 			return false
 		}
+		rest = rest[:len(rest)-1]
 	}
 	return false
 }
 
 // foreign makes text of a node that shows, or leads to, what was not issued, and
 // counts it.
-func (l *Links) foreign(n ast.Node, markdown string, edits, keep *spans) int {
-	source := []byte(markdown)
+func (l *Links) foreign(n ast.Node, source []byte, edits, keep *spans) int {
 	switch n := n.(type) {
 	case *ast.Link:
 		return l.link(n, string(n.Destination), source, edits)

@@ -18,6 +18,8 @@ type Links struct {
 	urls  map[string]bool
 	paths map[string]string // the URL of a path in /mnt/data
 	names map[string]string // the URL of an image, by its name
+	// written are the ways to write a path, and the path: as it is, and escaped.
+	written map[string]string
 }
 
 const dataDir = "/mnt/data/"
@@ -25,7 +27,7 @@ const dataDir = "/mnt/data/"
 // Issue takes the links of a run.
 func (l *Links) Issue(r *tool.Result) {
 	if l.urls == nil {
-		l.urls, l.paths, l.names = map[string]bool{}, map[string]string{}, map[string]string{}
+		l.urls, l.paths, l.names, l.written = map[string]bool{}, map[string]string{}, map[string]string{}, map[string]string{}
 	}
 	add := func(link string) bool {
 		// What cannot stand in Markdown as it is would be read as something else.
@@ -43,6 +45,12 @@ func (l *Links) Issue(r *tool.Result) {
 	for _, f := range r.Files {
 		if add(f.URL) {
 			l.paths[f.Path] = f.URL
+			escaped := (&url.URL{Path: f.Path}).EscapedPath()
+			for _, w := range []string{escaped, target(escaped), f.Path} {
+				if _, other := l.paths[w]; !other || w == f.Path {
+					l.written[w] = f.Path
+				}
+			}
 		}
 	}
 }
@@ -78,8 +86,9 @@ func (l *Links) Clean(markdown string) string {
 }
 
 const (
-	// maxAnswer bounds an answer, in bytes: what people read, many times over.
-	maxAnswer = 256 << 10
+	// maxAnswer bounds an answer, in bytes: what people read, and little enough for
+	// Markdown that takes a parser time by the square of its length.
+	maxAnswer = 64 << 10
 	// maxPasses is how often a text is looked at again, as what was within a link may be
 	// one itself. A text that is not at rest then is shown as code.
 	maxPasses = 8
@@ -150,12 +159,10 @@ func (l *Links) pathAt(text string, at int) (name, file, link string) {
 	if !strings.HasPrefix(rest[len(scheme):], dataDir) || scheme == "" && at > 0 && continues(text[at-1:at]) {
 		return "", "", ""
 	}
-	for p, u := range l.paths {
-		for _, written := range []string{p, (&url.URL{Path: p}).EscapedPath(), target((&url.URL{Path: p}).EscapedPath())} {
-			whole := scheme + written
-			if len(whole) > len(name) && strings.HasPrefix(rest, whole) && !continues(rest[len(whole):]) {
-				name, file, link = whole, p, u
-			}
+	for w, p := range l.written {
+		whole := scheme + w
+		if len(whole) > len(name) && strings.HasPrefix(rest, whole) && !continues(rest[len(whole):]) {
+			name, file, link = whole, p, l.paths[p]
 		}
 	}
 	return name, file, link

@@ -1,8 +1,10 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/yuin/goldmark"
@@ -163,4 +165,21 @@ func requireOwn(t *testing.T, markdown string) {
 		}
 		return ast.WalkContinue, nil
 	}))
+}
+
+// TestCleanTakesLittleTime has answers of models that repeat themselves. What they would
+// take by the square of their length is minutes.
+func TestCleanTakesLittleTime(t *testing.T) {
+	const long = 256 << 10 // bytes: more than is kept
+	var l agent.Links
+	var r tool.Result
+	for i := range 200 {
+		r.Files = append(r.Files, tool.File{Path: fmt.Sprintf("/mnt/data/%03d.txt", i), URL: fmt.Sprintf("http://127.0.0.1/%03d.txt", i)})
+	}
+	l.Issue(&r)
+	for _, c := range []string{"[", "![", "<a", "[x](http://e/", "http://a" + strings.Repeat(".", long), "sandbox:/mnt/data/001.txt "} {
+		began := time.Now()
+		l.Clean(strings.Repeat(c, 1+long/len(c)))
+		require.Less(t, time.Since(began), time.Minute, "%.20q", c)
+	}
 }

@@ -10,7 +10,10 @@ readonly list=$root/scripts/clients # package.json and its lock, requirements.tx
 readonly clients=$root/.clients
 
 wanted() { cat "$list/package-lock.json" "$list/requirements.txt"; }
-has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
+has_node() {
+  command -v npm >/dev/null &&
+    [ "$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)" -ge 20 ]
+}
 is_there() { [ -f "$clients/installed" ] && wanted | cmp -s - "$clients/installed" && has_node; }
 
 if is_there; then
@@ -21,8 +24,9 @@ if is_there; then # installed while we waited
   exit 0
 fi
 if ! has_node; then
-  if ! is_debian || ! can_be_root; then die "node and npm are missing: install Node.js 20 or newer"; fi
+  if ! is_debian || ! can_be_root; then die "node and npm are missing or old: install Node.js 20 or newer"; fi
   install nodejs npm
+  has_node || die "the distribution's Node.js is older than 20: install a newer one"
 fi
 mkdir -p "$clients/node"
 rm -f "$clients/installed"

@@ -24,7 +24,7 @@ import (
 // browser never adds it by itself, and the routes without a key give nothing
 // away: images must show in other sites' pages by their signed URLs, and a
 // proxy in front may use any Host. Pages of the allowed origins, and no others,
-// are let in by CORS.
+// are let in by CORS. /mcp refuses all other Origins even so, as its protocol wants.
 type browserRules struct {
 	keys    bool
 	hosts   map[string]bool // names of this service, lower case, IPv6 without brackets
@@ -121,6 +121,16 @@ func (b *browserRules) ownOrigin(r *http.Request) bool {
 		}
 	}
 	return true
+}
+
+// known reports whether an Origin, if there is one, is the service's own or an allowed
+// one, also behind a proxy that ends TLS.
+func (b *browserRules) known(r *http.Request) bool {
+	if b.ownOrigin(r) {
+		return true
+	}
+	u, err := url.Parse(r.Header.Get("Origin"))
+	return err == nil && len(r.Header.Values("Origin")) == 1 && u.Scheme == "https" && strings.EqualFold(u.Host, r.Host)
 }
 
 // hostname is the host of a Host header or an address, without port, brackets

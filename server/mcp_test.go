@@ -207,6 +207,10 @@ func TestMCPSessionsBelongToTheirKey(t *testing.T) {
 	s := newService(t, func(c *Config) { c.Keys = keys })
 	require.Equal(t, http.StatusUnauthorized, s.mcpRequest("POST", initialize, nil).StatusCode)
 	first, second := map[string]string{"Authorization": "Bearer first-key-first-key"}, map[string]string{"X-API-Key": "second-key-second-key"}
+	for origin, status := range map[string]int{"https://evil.example": 403, "null": 403, s.url: 200, strings.Replace(s.url, "http:", "https:", 1): 200} {
+		r := s.mcpRequest("POST", initialize, map[string]string{"Authorization": "Bearer first-key-first-key", "Origin": origin})
+		require.Equal(t, status, r.StatusCode, origin)
+	}
 	began := s.mcpRequest("POST", initialize, first)
 	require.Equal(t, http.StatusOK, began.StatusCode, "%s", began.body)
 	id := began.Header.Get("Mcp-Session-Id")

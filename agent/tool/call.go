@@ -50,7 +50,7 @@ func Parse(raw []byte, want Notation) (Call, error) {
 	if !c.Notation.Known() {
 		c.Notation = ChatCompletions
 	}
-	if err == nil && c.Name != "" && !isName(c.Name) {
+	if c.Name != "" && !isName(c.Name) { // whatever its arguments are
 		err = unreadable("there is no tool %s here", told(c.Name))
 	}
 	if err != nil {

@@ -62,6 +62,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, c := range []struct{ desc, raw, reason string }{
 		{"another tool", `{"id":"call_1","type":"function","function":{"name":"search","arguments":"{\"code\":\"x\"}"}}`, "no tool"},
+		{"another tool, with arguments of its own", `{"id":"call_1","type":"function","function":{"name":"search","arguments":"{\"query\":\"x\"}"}}`, "no tool"},
 		{"no arguments", `{"id":"call_1","type":"function","function":{"name":"execute_python"}}`, "no arguments"},
 		{"two calls", `[` + calls[tool.Anthropic] + `,` + calls[tool.Anthropic] + `]`, "one is read"},
 		{"a number", `7`, "no object"},

@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/peterbourgon/ff/v3"
-
 	"notebox/agent"
 	"notebox/agent/provider"
 	"notebox/server"
@@ -106,7 +104,7 @@ func withFile(getenv func(string) string, name string) (func(string) string, err
 	}
 	defer file.Close()
 	variables := map[string]string{}
-	err = ff.EnvParser(file, func(name, value string) error { variables[name] = value; return nil })
+	err = parseDotenv(file, func(name, value string) error { variables[name] = value; return nil })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -44,7 +44,7 @@ func serveCommand() *ffcli.Command {
 			ff.WithEnvVarPrefix("NOTEBOX"),
 			ff.WithConfigFile(".env"),
 			ff.WithAllowMissingConfigFile(true),
-			ff.WithConfigFileParser(ff.EnvParser),
+			ff.WithConfigFileParser(parseDotenv),
 			ff.WithIgnoreUndefined(true), // .env holds other programs' variables too
 		},
 		Exec: func(ctx context.Context, args []string) error {

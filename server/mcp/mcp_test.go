@@ -68,6 +68,10 @@ func TestExecutions(t *testing.T) {
 	e, err = executionOf("r", json.RawMessage(`{"code":"1","session":"s"}`))
 	require.NoError(t, err)
 	require.Equal(t, execution{Code: "1", Session: "s"}, e)
+	for _, language := range []string{"python", "r"} { // and does not run without the session
+		_, err = executionOf(language, json.RawMessage(`{"code":"1","session":5}`))
+		require.ErrorContains(t, err, "session is a string")
+	}
 	_, err = executionOf("r", json.RawMessage(`{"input":"1"}`))
 	require.ErrorContains(t, err, "code is missing")
 }

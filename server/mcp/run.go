@@ -92,6 +92,10 @@ func executionOf(language string, raw json.RawMessage) (execution, error) {
 		Timeout float64
 	}
 	err := json.Unmarshal(raw, &given)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && strings.EqualFold(wrong.Field, "session") { // it would run elsewhere
+		return execution{}, errors.New("session is a string: the id that create_session gave")
+	}
 	e := execution{Session: given.Session, Timeout: given.Timeout, Language: language}
 	if e.Session != "" {
 		e.Language = "" // the session's own

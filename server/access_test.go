@@ -344,6 +344,30 @@ func TestNothingOfAnothers(t *testing.T) {
 			require.NotContains(t, string(body), going)
 			require.NotContains(t, string(body), "alice")
 		}},
+		{"GET /v1/tools", func(t *testing.T) {
+			a := s.call("GET", "/v1/tools", "X-API-Key", "b")
+			require.Equal(t, 200, a.StatusCode)
+			require.NotContains(t, string(a.body), going)
+			require.NotContains(t, string(a.body), "alice")
+		}},
+		{"POST /v1/tools/call", func(t *testing.T) { // neither a session nor a file of the other's
+			for _, c := range []struct {
+				beside, detail string
+				status         int
+			}{
+				{`"session":"` + strings.TrimPrefix(session, sessionsPath+"/") + `"`, "session", 404},
+				{`"files":[{"name":"in","id":"` + kept + `"}]`, "files[0].id", 422},
+			} {
+				req := s.request("POST", "/v1/tools/call", "application/json", strings.NewReader(`{"call":{"code":"x"},`+c.beside+`}`))
+				req.Header.Set("X-API-Key", "b")
+				a := s.do(req)
+				require.Equal(t, c.status, a.StatusCode, "%s", a.body)
+				require.Contains(t, string(a.body), c.detail)
+			}
+		}},
+		{"POST /mcp", func(t *testing.T) { notOthersMCP(t, s, "POST") }},
+		{"GET /mcp", func(t *testing.T) { notOthersMCP(t, s, "GET") }},
+		{"DELETE /mcp", func(t *testing.T) { notOthersMCP(t, s, "DELETE") }},
 		{"POST /v1/files", func(t *testing.T) { // the id of one is none of the other's
 			a := s.do(s.with(`{"code":"x","files":[{"name":"in","id":"`+kept+`"}]}`, "X-API-Key", "b"))
 			require.Equal(t, 422, a.StatusCode)
@@ -395,6 +419,15 @@ func TestNothingOfAnothers(t *testing.T) {
 			require.True(t, rows[r.method+" "+r.path], "%s %s has no row here", r.method, r.path)
 		}
 	}
+}
+
+// notOthersMCP holds that an MCP session is another key's 404.
+func notOthersMCP(t *testing.T, s *service, method string) {
+	began := s.mcpRequest("POST", initialize, map[string]string{"X-API-Key": "a"})
+	require.Equal(t, 200, began.StatusCode)
+	a := s.mcpRequest(method, `{"jsonrpc":"2.0","id":2,"method":"ping"}`,
+		map[string]string{"X-API-Key": "b", "Mcp-Session-Id": began.Header.Get("Mcp-Session-Id")})
+	require.Equal(t, 404, a.StatusCode)
 }
 
 func TestRefusalsAreDescribed(t *testing.T) {

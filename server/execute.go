@@ -158,7 +158,7 @@ func (s *Server) run(ctx context.Context, p *plan, to listener) (*reply, error) 
 	out, err := s.runnerOf(p).Run(ctx, p.spec, events)
 	p.place.Charge(cpuTime(out, err, time.Since(asked), p.spec.Limits))
 	if err != nil {
-		return nil, err
+		return nil, ofInputs(err)
 	}
 	s.log.InfoContext(ctx, "run", "run", p.spec.ID, "owner", p.spec.Owner, "status", string(out.Status),
 		"queue", out.Usage.Queue, "wall", out.Usage.Wall, "cpu", out.Usage.CPU)

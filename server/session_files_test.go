@@ -229,6 +229,20 @@ func (s changingSession) Read(ctx context.Context, path string) (runner.FileInfo
 	return info, content, err
 }
 
+// Run has no room for the inputs that it is given.
+func (s changingSession) Run(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+	if len(spec.Inputs) > 0 {
+		return nil, &runner.FileError{Code: runner.FileNoRoom, Path: spec.Inputs[0].Path, Message: "there is no room left"}
+	}
+	return s.Session.Run(ctx, spec, events)
+}
+
+func TestSessionHasNoRoomForInputs(t *testing.T) {
+	s := newService(t, func(c *Config) { c.Sessions = changingFiles{runnertest.NewFakeSessions()} })
+	id := s.open(`{}`).ID
+	s.requireRefused(s.inSession(id, `"code":"x","files":[{"name":"d/a","content":"YQ=="}]`), 413, `files: "d/a": there is no room left`)
+}
+
 type hangingReader struct{ ctx context.Context }
 
 func (r hangingReader) Read([]byte) (int, error) { <-r.ctx.Done(); return 0, r.ctx.Err() }

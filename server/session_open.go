@@ -245,7 +245,7 @@ func (s *Server) open(ctx context.Context, spec runner.SessionSpec) (session run
 	case errors.As(err, &full) && full.Code == runner.CodeFull:
 		return nil, &problem{status: http.StatusTooManyRequests, text: full.Message, retryAfter: full.RetryAfter, cause: err}
 	case err != nil:
-		return nil, s.whyNot(ctx, err)
+		return nil, s.whyNot(ctx, ofInputs(err))
 	case ctx.Err() == nil:
 		return session, nil
 	}

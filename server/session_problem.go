@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -41,6 +42,17 @@ var fileStatuses = map[runner.FileCode]int{
 	runner.FileBusy:     http.StatusConflict,
 	runner.FileNoRoom:   http.StatusRequestEntityTooLarge,
 	runner.FileRefused:  http.StatusUnprocessableEntity,
+}
+
+// ofInputs is the error of a run, or of an opening, whose inputs the session did not take.
+func ofInputs(err error) error {
+	var failed *runner.FileError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	p := ofSessionFile("files", failed)
+	p.text = quote(failed.Path) + ": " + p.text
+	return p
 }
 
 // ofSessionFile is what a caller is told of a file. The text is from within the sandbox.

@@ -275,3 +275,32 @@ func TestVariablesOfAFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "y", getenv("OTHER"))
 }
+
+// TestAConversationInASession keeps variables and files between questions, over HTTP.
+func TestAConversationInASession(t *testing.T) {
+	model := agenttest.New(t,
+		agenttest.Dialogue{Question: "Remember", Turns: []agenttest.Turn{{Calls: python("x = open('/mnt/data/in/a b.txt').read()\nprint('read', x)"), Expect: []string{"/mnt/data/in/a b.txt (2 bytes)"}}, {Text: "Yes."}}},
+		agenttest.Dialogue{Question: "What", Turns: []agenttest.Turn{{Calls: python("print('kept', x)")}, {Text: "{{tool:kept (\\d+)}}"}}},
+	)
+	m, err := provider.Open(provider.Settings{API: provider.Responses, Model: "m", BaseURL: model.URL()})
+	require.NoError(t, err)
+	a, err := agent.New(agent.Config{Code: agent.Mind{Provider: m}, Executor: client.New(client.Options{BaseURL: suite.program.url()}), Sessions: true})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), dialogueTime)
+	defer cancel()
+	talk := a.Converse()
+	live := ""
+	sink := func(e agent.Event) {
+		if e.Kind == agent.EventLive {
+			live += e.Text
+		}
+	}
+	given := agent.File{Name: "in/a b.txt", Size: 2, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("42")), nil }}
+	_, err = talk.Ask(ctx, agent.Question{Text: "Remember it", Files: []agent.File{given}}, sink)
+	require.NoError(t, err)
+	answer, err := talk.Ask(ctx, agent.Question{Text: "What was it?"}, sink)
+	require.NoError(t, err)
+	require.Equal(t, "42", answer.Text)
+	require.Equal(t, "read 42\nkept 42\n", live)
+	require.NoError(t, talk.Close())
+}

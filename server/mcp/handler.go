@@ -30,8 +30,6 @@ const (
 	idHeader = "Mcp-Session-Id"
 	// hostHeader has the Host of a request until the call that it makes; no client's comes through.
 	hostHeader = "Notebox-Mcp-Host"
-	// sessionless is the first version of the protocol in which requests have no session.
-	sessionless = "2026-07-28"
 )
 
 // Handler serves MCP over streamable HTTP.
@@ -82,7 +80,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, owner, base stri
 	case id != "" && !h.owns(owner, id):
 		http.Error(w, "session not found", http.StatusNotFound) // as the SDK says of its own
 		return true, nil
-	case id == "" && r.Method == http.MethodPost && r.Header.Get("Mcp-Protocol-Version") < sessionless && o.sessions() >= MaxSessions:
+	case id == "" && r.Method == http.MethodPost && o.sessions() >= MaxSessions:
 		return false, nil
 	}
 	o.handler.ServeHTTP(w, r)

@@ -25,6 +25,7 @@ type Conversation struct {
 	code    history // of the code agent
 	file    history // of the file agent: never what came from a sandbox
 	files   []File  // given or handed over
+	latest  int     // how many of them were given last
 	links   Links
 	session string          // "": none is open
 	pending map[string]bool // the files that it does not have yet, by name
@@ -113,20 +114,23 @@ func (x *question) ask(ctx context.Context, q Question) (string, error) {
 		c.files = append(c.files, f)
 		c.pending[f.Name] = true
 	}
-	return x.askCodeAgent(ctx, task+describe(given)+describeGone(c.forget(len(given))))
+	return x.askCodeAgent(ctx, task+describe(given)+describeGone(c.forget(given)))
 }
 
-// forget drops the oldest files until what is left is within Limits.Files, or nothing
-// but the newest. It returns the names.
-func (c *Conversation) forget(newest int) (names []string) {
+// forget drops the oldest files until what is left is within Limits.Files, or was given
+// together last. It returns the names.
+func (c *Conversation) forget(given []File) (names []string) {
+	if len(given) > 0 {
+		c.latest = len(given)
+	}
 	var sum int64
 	for _, f := range c.files {
 		sum += f.Size
 	}
-	for sum > c.agent.limits.Files && len(c.files) > newest {
+	for sum > c.agent.limits.Files && len(c.files) > c.latest {
 		f := c.files[0]
 		sum -= f.Size
-		c.files = slices.Delete(c.files, 0, 1)
+		c.files = slices.Clone(c.files[1:]) // an Executor may still have the others
 		delete(c.pending, f.Name)
 		names = append(names, f.Name)
 	}

@@ -55,6 +55,9 @@ func New(c Config) (*Agent, error) {
 	return a, nil
 }
 
+// Limits are those that hold, with their defaults.
+func (a *Agent) Limits() Limits { return a.limits }
+
 // Question is what a user asks.
 type Question struct {
 	Text  string

@@ -25,6 +25,7 @@ type Conversation struct {
 	code    history // of the code agent
 	file    history // of the file agent: never what came from a sandbox
 	files   []File  // given or handed over
+	latest  int     // how many of them were given last
 	links   Links
 	session string          // "": none is open
 	pending map[string]bool // the files that it does not have yet, by name
@@ -32,8 +33,8 @@ type Conversation struct {
 
 // Converse begins a conversation.
 func (a *Agent) Converse() *Conversation {
-	most := a.limits.History
-	return &Conversation{agent: a, code: history{most: most}, file: history{most: most}, pending: map[string]bool{}}
+	h := history{most: a.limits.History, questions: a.limits.Questions}
+	return &Conversation{agent: a, code: h, file: h, pending: map[string]bool{}}
 }
 
 // Close ends the conversation's session, if it has one.
@@ -113,7 +114,35 @@ func (x *question) ask(ctx context.Context, q Question) (string, error) {
 		c.files = append(c.files, f)
 		c.pending[f.Name] = true
 	}
-	return x.askCodeAgent(ctx, task+describe(given))
+	return x.askCodeAgent(ctx, task+describe(given)+describeGone(c.forget(given)))
+}
+
+// forget drops the oldest files until what is left is within Limits.Files, or was given
+// together last. It returns the names.
+func (c *Conversation) forget(given []File) (names []string) {
+	if len(given) > 0 {
+		c.latest = len(given)
+	}
+	var sum int64
+	for _, f := range c.files {
+		sum += f.Size
+	}
+	for sum > c.agent.limits.Files && len(c.files) > c.latest {
+		f := c.files[0]
+		sum -= f.Size
+		c.files = slices.Clone(c.files[1:]) // an Executor may still have the others
+		delete(c.pending, f.Name)
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// describeGone tells the code agent of files that it knew of.
+func describeGone(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "\n\nToo much has been given meanwhile; these files are not there any more: /mnt/data/" + strings.Join(names, ", /mnt/data/") + "\n"
 }
 
 // describe tells the code agent of files, with how they begin.

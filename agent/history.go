@@ -10,6 +10,7 @@ import (
 type history struct {
 	exchanges [][]Message
 	most      int // tokens, as tool.Tokens counts them
+	questions int
 }
 
 func (h *history) messages() []Message { return slices.Concat(h.exchanges...) }
@@ -23,7 +24,7 @@ func (h *history) add(all []Message, said string, stopped Stopped) {
 		all = []Message{all[0], {Role: RoleModel, Text: said}}
 	}
 	h.exchanges = append(h.exchanges, slices.Clone(all))
-	for len(h.exchanges) > 0 && tokens(h.messages()) > h.most {
+	for len(h.exchanges) > 0 && (len(h.exchanges) > h.questions || tokens(h.messages()) > h.most) {
 		h.exchanges = h.exchanges[1:]
 	}
 }

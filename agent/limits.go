@@ -14,6 +14,8 @@ type Limits struct {
 	Time        time.Duration // in all
 	Output      int           // tokens of one run's outcome that the model is told
 	History     int           // tokens of earlier questions that a conversation keeps for a role
+	Questions   int           // earlier questions that a conversation keeps, however short
+	Files       int64         // bytes of files that a conversation keeps; the newest are kept in any case
 }
 
 // DefaultLimits are for questions of people.
@@ -24,7 +26,9 @@ func DefaultLimits() Limits {
 		Tokens:      250_000,          // each step sends all before it again
 		Time:        10 * time.Minute, // nobody waits for longer
 		Output:      tool.DefaultBudget,
-		History:     30_000, // a quarter of what small models read at all
+		History:     30_000,    // a quarter of what small models read at all
+		Questions:   100,       // more than anybody refers back to
+		Files:       512 << 20, // as much as /mnt/data holds
 	}
 }
 
@@ -36,6 +40,8 @@ func (l Limits) orDefault() Limits {
 	fill(&l.Time, d.Time)
 	fill(&l.Output, d.Output)
 	fill(&l.History, d.History)
+	fill(&l.Questions, d.Questions)
+	fill(&l.Files, d.Files)
 	l.Corrections = max(l.Corrections, 0)
 	return l
 }

@@ -37,6 +37,7 @@ func command() *ffcli.Command {
 			imageCommand(),
 			keyCommand(),
 			mcpCommand(),
+			discordCommand(),
 			healthcheckCommand(),
 		},
 		Exec: func(_ context.Context, args []string) error {

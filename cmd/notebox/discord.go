@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/peterbourgon/ff/v3"
+	"github.com/peterbourgon/ff/v3/ffcli"
+
+	"notebox/agent"
+	"notebox/agent/client"
+	"notebox/agent/discord"
+	"notebox/agent/tool"
+)
+
+const discordHelp = `A bot on Discord: a model writes Python, a notebox at -url runs it, and the answer
+comes with its images and files. docs/discord.md says how to set it up.
+
+DISCORD_TOKEN is the bot's token. Nobody is answered by default: in a guild that is
+among -discord-guilds everybody is, or where -discord-users are named, they; direct
+messages are answered of -discord-users alone.
+
+The model is found by the variables of its provider: OPENAI_API_KEY, OPENAI_BASE_URL,
+ANTHROPIC_API_KEY, or CLOUDFLARE_API_KEY with CLOUDFLARE_ACCOUNT_ID. All these
+variables, and the names of guilds and users, are also looked up in .env. Each flag is
+an environment variable as well: -url is NOTEBOX_URL, -discord-guilds
+NOTEBOX_DISCORD_GUILDS.`
+
+const (
+	// discordReachTime is how long the start waits for notebox to answer.
+	discordReachTime = 10 * time.Second
+	// discordFiles bounds the attachments that one channel's conversation keeps, in bytes:
+	// two of the largest.
+	discordFiles = 64 << 20
+)
+
+// discordBot are the flags of notebox discord.
+type discordBot struct {
+	url, key      string
+	guilds, users list
+	content       bool
+	uploadLimit   size
+	atOnce        int
+	sessions      bool
+	api           string
+	cdn           list
+	model         modelSettings
+	limits        agent.Limits
+	getenv        func(string) string // nil: os.Getenv
+}
+
+func (d *discordBot) register(f *flag.FlagSet) {
+	f.StringVar(&d.url, "url", "http://127.0.0.1:8080", "where notebox is")
+	f.StringVar(&d.key, "api-key", "", "an API key of it, where it has keys")
+	f.Var(&d.guilds, "discord-guilds", "ids of the guilds in which the bot answers, separated by commas")
+	f.Var(&d.users, "discord-users", "ids of the users whom it answers, there and in direct messages; in guilds none is all")
+	f.BoolVar(&d.content, "discord-message-content", false, "hear, in threads, also messages that do not mention it; wants the intent of that name")
+	d.uploadLimit = discord.DefaultUploadLimit
+	f.Var(&d.uploadLimit, "discord-upload-limit", "what Discord takes in a message, as 10MiB; boosted guilds take more; larger files are links")
+	f.IntVar(&d.atOnce, "discord-at-once", discord.DefaultLimits().AtOnce, "questions that are answered at one time")
+	f.StringVar(&d.api, "discord-api", "", "address of a proxy of Discord's API (default: Discord itself)")
+	f.Var(&d.cdn, "discord-cdn", "where attachments may come from, separated by commas (default: Discord's hosts)")
+	f.BoolVar(&d.sessions, "sessions", false, "keep variables between the questions of a channel, where notebox offers sessions: a sandbox for each channel")
+	d.model.register(f, "model", "writes the code")
+	d.limits = agent.DefaultLimits()
+	registerLimits(f, &d.limits)
+}
+
+func discordCommand() *ffcli.Command {
+	var d discordBot
+	flags := flag.NewFlagSet("notebox discord", flag.ContinueOnError)
+	d.register(flags)
+	return &ffcli.Command{
+		Name:       "discord",
+		ShortUsage: "notebox discord [flags]",
+		ShortHelp:  "answer questions on Discord, by code that a model writes",
+		LongHelp:   discordHelp,
+		FlagSet:    flags,
+		Options:    []ff.Option{ff.WithEnvVarPrefix("NOTEBOX")},
+		Exec: func(ctx context.Context, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unexpected argument %q", args[0])
+			}
+			return d.run(ctx, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+		},
+	}
+}
+
+// run answers until ctx ends.
+func (d *discordBot) run(ctx context.Context, log *slog.Logger) error {
+	u, err := url.Parse(d.url)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("-url %q: it must be http(s)://host, with a path or none", d.url)
+	}
+	getenv, err := withFile(d.getenv, ".env")
+	if err != nil {
+		return err
+	}
+	token := getenv("DISCORD_TOKEN")
+	if token == "" {
+		return errors.New("DISCORD_TOKEN is not set: it is the token of the bot")
+	}
+	if len(d.guilds) == 0 && len(d.users) == 0 {
+		_ = d.guilds.Set(getenv("NOTEBOX_DISCORD_GUILDS")) // of a list: cannot fail
+		_ = d.users.Set(getenv("NOTEBOX_DISCORD_USERS"))
+	}
+	model, settings, err := d.model.open(getenv)
+	if err != nil {
+		return err
+	}
+	notebox := client.New(client.Options{BaseURL: d.url, Key: d.key})
+	about, sessions, err := d.reach(ctx, notebox)
+	if err != nil {
+		return err
+	}
+	d.limits.Files = discordFiles
+	a, err := agent.New(agent.Config{
+		Code: agent.Mind{Provider: model}, Executor: notebox, About: about, Sessions: sessions && d.sessions, Limits: d.limits,
+	})
+	if err != nil {
+		return err
+	}
+	bot, err := discord.New(discord.Config{
+		Token: token, Agent: a, Executor: notebox, Guilds: d.guilds, Users: d.users,
+		MessageContent: d.content, UploadLimit: int64(d.uploadLimit), Limits: discord.Limits{AtOnce: d.atOnce},
+		API: d.api, CDN: d.cdn, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	log.Info("discord: a model answers", "model", settings.Model, "api", string(settings.API), "notebox", u.Host)
+	return bot.Run(ctx)
+}
+
+// reach asks notebox what it has, or says what to do.
+func (d *discordBot) reach(ctx context.Context, notebox *client.Client) (tool.About, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, discordReachTime)
+	defer cancel()
+	about, sessions, err := notebox.About(ctx, "python")
+	var refused *client.Error
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
+		err = fmt.Errorf("notebox at %s wants an API key: set -api-key or NOTEBOX_API_KEY", d.url)
+	case err != nil && !errors.As(err, &refused):
+		err = fmt.Errorf("%w; is it running at %s? notebox serve starts one, and -url or NOTEBOX_URL names another", err, d.url)
+	}
+	return about, sessions, err
+}

@@ -46,8 +46,8 @@ const firstTag, lastTag = 0xE0000, 0xE007F
 
 // Control characters have pictures in Unicode, from U+2400 on in their order.
 const (
-	pictures      = 0x2400
-	pictureDelete = 0x2421
+	controlPictures = 0x2400
+	deletePicture   = 0x2421
 )
 
 func visible(r rune) rune {
@@ -55,9 +55,9 @@ func visible(r rune) rune {
 	case !unsafe(r):
 		return r
 	case r < ' ':
-		return pictures + r
+		return controlPictures + r
 	case r == 0x7F:
-		return pictureDelete
+		return deletePicture
 	}
 	return utf8.RuneError
 }

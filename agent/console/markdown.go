@@ -1,6 +1,7 @@
 package console
 
 import (
+	"regexp"
 	"strings"
 
 	"charm.land/glamour/v2"
@@ -44,8 +45,11 @@ func (t Theme) render(markdown string, l links, columns int) string {
 	if err != nil {
 		return restore(markdown)
 	}
-	return strings.Trim(l.gate(restore(out)), "\n")
+	return strings.Trim(padding.ReplaceAllString(l.gate(restore(out)), plain), "\n")
 }
+
+// padding is what the renderer fills lines up with.
+var padding = regexp.MustCompile(`(?m)(?:\x1b\[[0-9;:]*m| )+$`)
 
 func restore(text string) string {
 	text = strings.ReplaceAll(text, escapedPlace, "&")

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -125,9 +126,13 @@ func (v *view) outcome(s *agent.Step) {
 	if s.Failed() {
 		colour, sign = red, "✗ "+defuseLine(s.Status)
 	}
-	text := shorten(strings.Trim(Defuse(s.Output), "\n"))
+	text := named.ReplaceAllString(Defuse(s.Output), "[$1]")
+	text = shorten(strings.Trim(text, "\n"))
 	v.print(fmt.Sprintf("%s├─ %s%s\n%s%s╰─%s\n\n", colour, sign, plain, v.bar(text, colour), colour, plain))
 }
+
+// named are the lines of an outcome that name what the answer's end names with its link.
+var named = regexp.MustCompile(`(?m)^\[((?:image|file) [^\n]*): https?://\S+\]$`)
 
 // shorten leaves out the middle of a long output.
 func shorten(text string) string {

@@ -62,20 +62,20 @@ picture() {
   "${tmux[@]}" kill-session -t chat
 }
 
-session 38
+session 44
 say_line 'Draw a damped oscillation. When is it below 10 %?'
 screen 'The chart shows'
 screen 'image '
 sleep 1
 picture chart
 
-session 32
+session 40
 say_line 'What is the tenth Fibonacci number?'
 screen 'did not exist'
 sleep 1
 picture corrected
 
-session 36
+session 42
 say_line '/file sales.csv'
 screen '+ /mnt/data/sales.csv'
 say_line 'Which product sells best?'

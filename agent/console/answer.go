@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/docker/go-units"
 
 	"notebox/agent"
 )
@@ -24,12 +23,15 @@ func (c *Console) issued(a *agent.Answer) {
 // show writes an answer to a terminal, with what belongs to it.
 func (c *Console) show(ctx context.Context, a *agent.Answer) {
 	c.write(c.o.Theme.render(a.Text, c.links, c.columns()) + plain + "\n")
+	if len(a.Images)+len(a.Files) > 0 {
+		c.write("\n")
+	}
 	for _, i := range a.Images {
 		c.picture(ctx, i.URL)
 		c.named("image", i.Name, "", i.URL, i.Error)
 	}
 	for _, f := range a.Files {
-		c.named("file", f.Path, units.HumanSize(float64(f.Bytes)), f.URL, f.Error)
+		c.named("file", f.Path, size(f.Bytes), f.URL, f.Error)
 	}
 	c.write("\n")
 }

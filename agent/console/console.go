@@ -128,6 +128,7 @@ func (c *Console) renew() {
 
 // ask answers a question on a terminal.
 func (c *Console) ask(ctx context.Context, text string) {
+	c.write("\n")
 	a, err := c.question(ctx, text, true)
 	switch {
 	case errors.Is(err, ErrInterrupted):

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
 )
 
@@ -83,6 +84,12 @@ func TestRenderedMarkdownHasOurLinksOnly(t *testing.T) {
 		out := theme.render("See [the file](http://ours.example/f?a=1&b=2) and [another](http://evil.example/).", links{ours: true}, 80)
 		require.Contains(t, out, "\x1b]8;;"+ours+"\x1b\\")
 		require.NotContains(t, out, "\x1b]8;;http://evil")
+		require.NotContains(t, ansi.Strip(out), ours, "its text leads there")
+		for _, in := range []string{"Here: " + ours + ".", "<" + ours + ">", "| a |\n| --- |\n| [f](" + ours + ") |", "[f][1]\n\n[1]: " + ours} {
+			out := theme.render(in, links{ours: true}, 80)
+			require.Contains(t, out, "\x1b]8;;"+ours+"\x1b\\", in)
+			require.Contains(t, ansi.Strip(out), "f", in)
+		}
 		require.Contains(t, theme.render("a &amp; b &lt;c&gt;", nil, 80), "b")
 	}
 }

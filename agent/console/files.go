@@ -31,11 +31,16 @@ func OpenFile(name string) (agent.File, error) {
 	case !info.Mode().IsRegular():
 		return agent.File{}, fmt.Errorf("%s is not a file", name)
 	case info.Size() > maxFile:
-		return agent.File{}, fmt.Errorf("%s has %s, and at most %s are taken", name, units.BytesSize(float64(info.Size())), units.BytesSize(maxFile))
+		return agent.File{}, fmt.Errorf("%s has %s, and at most %s are taken", name, size(info.Size()), size(maxFile))
 	case !utf8.ValidString(base) || strings.ContainsFunc(base, func(r rune) bool { return r == '\\' || unicode.IsControl(r) }):
 		return agent.File{}, errors.New("the name has a character in it that cannot be used in a sandbox")
 	}
 	return agent.File{Name: base, Size: info.Size(), Open: func() (io.ReadCloser, error) { return os.Open(name) }}, nil
+}
+
+// size is a number of bytes for people.
+func size(bytes int64) string {
+	return units.CustomSize("%.4g %s", float64(bytes), 1000, []string{"bytes", "kB", "MB", "GB", "TB"})
 }
 
 // addFile takes one for the next question.
@@ -52,7 +57,7 @@ func (c *Console) addFile(name string) {
 	}
 	c.files = slices.DeleteFunc(c.files, func(f agent.File) bool { return f.Name == file.Name })
 	c.files = append(c.files, file)
-	c.write(fmt.Sprintf("%s+ /mnt/data/%s%s  %s%s, goes with your next question%s\n", green, defuseLine(file.Name), plain, dim, units.HumanSize(float64(file.Size)), plain))
+	c.write(fmt.Sprintf("%s+ /mnt/data/%s%s  %s%s, goes with your next question%s\n", green, defuseLine(file.Name), plain, dim, size(file.Size), plain))
 }
 
 // expanded replaces ~/ by the home folder.

@@ -1,10 +1,13 @@
 package console
 
 import (
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"charm.land/glamour/v2"
+	"charm.land/glamour/v2/ansi"
 	"charm.land/glamour/v2/styles"
 )
 
@@ -12,9 +15,13 @@ import (
 const maxColumns = 100
 
 // place stands for an ampersand while Markdown is rendered. The renderer reads character
-// references, some twice, and so could be made to write any control character.
-// Defuse leaves no such character in a text.
-const place = '\uE000'
+// references, some twice, and so could be made to write any control character. href
+// stands for a link's address, which is shown with the file it is of, and not again.
+// Defuse leaves no such characters in a text.
+const (
+	place = '\uE000'
+	href  = "\uE001"
+)
 
 // escapedPlace is place where the renderer wrote it into an address.
 const escapedPlace = "%EE%80%80"
@@ -29,15 +36,8 @@ type Theme struct {
 
 // render sets Markdown for a terminal of so many columns.
 func (t Theme) render(markdown string, l links, columns int) string {
-	markdown = strings.ReplaceAll(Defuse(markdown), "&", string(place))
-	style := styles.DarkStyleConfig
-	if t.Light {
-		style = styles.LightStyleConfig
-	}
-	none, no := uint(0), ""
-	style.Document.Margin = &none
-	style.Document.BlockPrefix, style.Document.BlockSuffix = no, no
-	r, err := glamour.NewTermRenderer(glamour.WithStyles(style), glamour.WithWordWrap(min(columns, maxColumns)))
+	markdown = strings.ReplaceAll(l.name(Defuse(markdown)), "&", string(place))
+	r, err := glamour.NewTermRenderer(glamour.WithStyles(t.style()), glamour.WithInlineTableLinks(true), glamour.WithWordWrap(min(columns, maxColumns)))
 	if err != nil {
 		return restore(markdown)
 	}
@@ -45,12 +45,66 @@ func (t Theme) render(markdown string, l links, columns int) string {
 	if err != nil {
 		return restore(markdown)
 	}
-	return strings.Trim(padding.ReplaceAllString(l.gate(restore(out)), plain), "\n")
+	out = padding.ReplaceAllString(l.gate(hrefs.ReplaceAllString(restore(out), plain)), plain)
+	return edges.ReplaceAllString(out, "")
 }
 
-// padding is what the renderer fills lines up with.
-var padding = regexp.MustCompile(`(?m)(?:\x1b\[[0-9;:]*m| )+$`)
+// style is the renderer's own, without what is around a text.
+func (t Theme) style() ansi.StyleConfig {
+	style := styles.DarkStyleConfig
+	if t.Light {
+		style = styles.LightStyleConfig
+	}
+	none := uint(0)
+	style.Document.Margin = &none
+	style.Document.BlockPrefix, style.Document.BlockSuffix = "", ""
+	for _, h := range []*ansi.StyleBlock{&style.H1, &style.H2, &style.H3, &style.H4, &style.H5, &style.H6} {
+		h.Prefix = ""
+	}
+	style.Link.Format = href
+	return style
+}
 
+var (
+	// hrefs are a link's address behind its text.
+	hrefs = regexp.MustCompile(`(?:\x1b\[[0-9;:]*m|[ \n])*` + href)
+	// padding is what the renderer fills lines up with.
+	padding = regexp.MustCompile(`(?m)(?:\x1b\[[0-9;:]*m| )+$`)
+	// edges are empty lines around a text.
+	edges = regexp.MustCompile(`^(?:(?:\x1b\[[0-9;:]*m)*\n)+|(?:\n(?:\x1b\[[0-9;:]*m)*)+$`)
+)
+
+// name gives links that have no text the name of their file as one.
+func (l links) name(markdown string) string {
+	for _, address := range l.longestFirst() {
+		bare := regexp.MustCompile(`(\]\(|\]:[ ]*<?|<|)` + regexp.QuoteMeta(address) + `(>?)`)
+		markdown = bare.ReplaceAllStringFunc(markdown, func(found string) string {
+			if strings.HasPrefix(found, "]") {
+				return found
+			}
+			file, _, _ := strings.Cut(address, "?")
+			return "[" + path.Base(file) + "](" + address + ")"
+		})
+	}
+	return markdown
+}
+
+// longestFirst has addresses before those that they begin with.
+func (l links) longestFirst() []string {
+	var all []string
+	for address := range l {
+		all = append(all, address)
+	}
+	slices.SortFunc(all, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	return all
+}
+
+// restore puts what stood there in the place of what was put for it.
 func restore(text string) string {
 	text = strings.ReplaceAll(text, escapedPlace, "&")
 	return references.Replace(strings.ReplaceAll(text, string(place), "&"))

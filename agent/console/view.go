@@ -106,7 +106,7 @@ func heading(name string, columns int) string {
 // bar sets lines behind a bar, wrapped to the terminal.
 func (v *view) bar(text, colour string) string {
 	text = strings.ReplaceAll(text, "\t", "    ")
-	text = ansi.Hardwrap(text, min(v.columns(), maxColumns)-2, true)
+	text = ansi.Wrap(text, min(v.columns(), maxColumns)-2, "")
 	var out strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
 		out.WriteString(colour + "│" + plain + " " + line + plain + "\n")

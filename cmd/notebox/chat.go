@@ -69,7 +69,8 @@ type chat struct {
 	limits          agent.Limits
 }
 
-func (c *chat) register(f *flag.FlagSet) {
+func chatFlags(c *chat) *flag.FlagSet {
+	f := flag.NewFlagSet("notebox chat", flag.ContinueOnError)
 	f.StringVar(&c.url, "url", "http://127.0.0.1:8080", "where notebox is")
 	f.StringVar(&c.key, "api-key", "", "an API key of it, where it has keys")
 	f.StringVar(&c.dir, "dir", "", "folder that the file agent may read, and hand over files of")
@@ -80,19 +81,25 @@ func (c *chat) register(f *flag.FlagSet) {
 	c.file.register(f, "file-model", "reads the folder of -dir, -model by default")
 	c.limits = agent.DefaultLimits()
 	registerLimits(f, &c.limits)
+	return f
 }
 
 func chatCommand() *ffcli.Command {
 	var c chat
-	flags := flag.NewFlagSet("notebox chat", flag.ContinueOnError)
-	c.register(flags)
+	flags := chatFlags(&c)
 	return &ffcli.Command{
 		Name:       "chat",
 		ShortUsage: "notebox chat [flags] [question]",
 		ShortHelp:  "answer questions in a console, by code that a model writes",
 		LongHelp:   chatHelp,
 		FlagSet:    flags,
-		Options:    []ff.Option{ff.WithEnvVarPrefix("NOTEBOX")},
+		Options: []ff.Option{
+			ff.WithEnvVarPrefix("NOTEBOX"),
+			ff.WithConfigFile(".env"),
+			ff.WithAllowMissingConfigFile(true),
+			ff.WithConfigFileParser(ff.EnvParser),
+			ff.WithIgnoreUndefined(true), // .env has others' too
+		},
 		Exec: func(ctx context.Context, args []string) error {
 			return c.run(ctx, strings.Join(args, " "), os.Stdin, os.Stdout)
 		},
@@ -235,7 +242,11 @@ func (c *chat) reach(ctx context.Context, notebox *client.Client) (tool.About, b
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
 		err = fmt.Errorf("notebox at %s wants an API key: set -api-key or NOTEBOX_API_KEY", c.url)
 	case err != nil && !errors.As(err, &refused):
-		err = fmt.Errorf("%w; is it running at %s? notebox serve starts one, and -url or NOTEBOX_URL names another", err, c.url)
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // its words are ours to choose
+		}
+		err = fmt.Errorf("no notebox answers at %s (%w): notebox serve starts one, and -url or NOTEBOX_URL names another", c.url, err)
 	}
 	return about, sessions, err
 }

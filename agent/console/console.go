@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"notebox/agent"
 )
 
@@ -22,6 +24,8 @@ type Options struct {
 	Client   *http.Client // that gets images; nil: http.DefaultClient
 	// Interrupts ends the answer under way; nil: nothing does but ctx.
 	Interrupts <-chan os.Signal
+	// Plain writes no escape sequence at all: no colours, links, images or spinner.
+	Plain bool
 	// Greeting is what the console says of itself at its beginning, a line.
 	Greeting string
 }
@@ -38,6 +42,9 @@ type Console struct {
 func New(o Options) *Console {
 	if o.Client == nil {
 		o.Client = http.DefaultClient
+	}
+	if o.Plain {
+		o.Out, o.Pictures = stripped{o.Out}, PicturesOff
 	}
 	return &Console{o: o, talk: o.Agent.Converse(), links: links{}}
 }
@@ -149,7 +156,7 @@ func (c *Console) question(ctx context.Context, text string, seen bool) (*agent.
 	defer done()
 	var sink agent.Sink
 	if seen {
-		v := &view{spinner: &spinner{w: c.o.Out, columns: c.columns}, theme: c.o.Theme}
+		v := &view{spinner: &spinner{w: c.o.Out, columns: c.columns, off: c.o.Plain}, theme: c.o.Theme}
 		v.say("thinking", "")
 		v.begin()
 		defer v.end()
@@ -212,6 +219,16 @@ const leastColumns = 20
 func (c *Console) columns() int { return max(c.o.Columns(), leastColumns) }
 
 func (c *Console) write(text string) { _, _ = io.WriteString(c.o.Out, text) }
+
+// stripped writes text without its escape sequences. Each write has whole ones.
+type stripped struct{ w io.Writer }
+
+func (s stripped) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(s.w, ansi.Strip(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
 
 // complain says what went wrong, which may be in the words of others.
 func (c *Console) complain(text string) {

@@ -156,6 +156,17 @@ func TestInteract(t *testing.T) {
 	}
 }
 
+func TestPlain(t *testing.T) {
+	model := agenttest.New(t, dialogues...)
+	var out bytes.Buffer
+	talk := New(Options{Agent: newAgent(t, model.URL(), sandbox{gallery(t)}), Out: &out, Columns: columns, Pictures: PicturesKitty, Plain: true})
+	defer talk.Close()
+	require.NoError(t, talk.Interact(context.Background(), &typed{"six times seven"}))
+	require.Contains(t, out.String(), "ran 6*7")
+	require.Contains(t, out.String(), "file /mnt/data/out.csv 12 bytes")
+	requireHarmless(t, out.String())
+}
+
 func TestOnceForPrograms(t *testing.T) {
 	model := agenttest.New(t, dialogues...)
 	url := gallery(t)

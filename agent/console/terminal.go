@@ -76,7 +76,11 @@ func (t *Terminal) Line(ctx context.Context, prompt string) (string, error) {
 		if r.err != nil {
 			return "", r.err
 		}
-		return r.line, t.remember(r.line)
+		if err := t.remember(r.line); err != nil {
+			t.history = "" // one complaint is enough
+			fmt.Fprintln(os.Stderr, "notebox: the history is not kept any more:", err)
+		}
+		return r.line, nil
 	}
 }
 
@@ -92,7 +96,7 @@ func (t *Terminal) remember(line string) error {
 	}
 	f, err := os.OpenFile(t.history, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("history: %w", err)
+		return err
 	}
 	_, err = f.WriteString(line + "\n")
 	return errors.Join(err, f.Close())

@@ -32,10 +32,9 @@ const (
 // view shows what goes on while a question is answered.
 type view struct {
 	*spinner
-	theme   Theme
-	said    strings.Builder // of the model's turn
-	live    string          // the last line of a program
-	printed int             // steps
+	theme Theme
+	said  strings.Builder // of the model's turn
+	live  string          // the last line of a program
 }
 
 // see is the agent.Sink.
@@ -92,7 +91,6 @@ func (v *view) call(s *agent.Step) {
 		v.print(fmt.Sprintf("%s▸ %s %s%s\n", dim, defuseLine(s.Tool), ansi.Truncate(defuseLine(s.Input), v.columns()-20, "…"), plain))
 		return
 	}
-	v.printed++
 	v.say("running", "")
 	v.print(heading("python", v.columns()) + v.bar(strings.TrimRight(v.theme.highlight(strings.Trim(s.Input, "\n"), "python"), "\n")+plain, cyan))
 }

@@ -118,10 +118,11 @@ func (c *chat) run(ctx context.Context, question string, in, out *os.File) error
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 
-	terminal := term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
-	prompts := question == "" && term.IsTerminal(int(in.Fd()))
+	terminal := term.IsTerminal(int(out.Fd()))
+	prompts := question == "" && terminal && term.IsTerminal(int(in.Fd()))
 	o := console.Options{
 		Agent: a, Out: out, Interrupts: interrupts, Greeting: greeting,
+		Plain: os.Getenv("TERM") == "dumb" || os.Getenv("NO_COLOR") != "",
 		Theme: console.Theme{Light: console.IsLight(os.Getenv)},
 		Columns: func() int {
 			columns, _, err := term.GetSize(int(out.Fd()))
@@ -131,7 +132,7 @@ func (c *chat) run(ctx context.Context, question string, in, out *os.File) error
 			return columns
 		},
 	}
-	if o.Pictures, err = c.pictures(in, out); err != nil {
+	if o.Pictures, err = c.pictures(in, out, o.Plain); err != nil {
 		return err
 	}
 	talk := console.New(o)
@@ -155,7 +156,7 @@ func (c *chat) run(ctx context.Context, question string, in, out *os.File) error
 func (c *chat) prompt(ctx context.Context, talk *console.Console) error {
 	lines, err := console.OpenTerminal(c.history)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; -history names another file, -history '' none", err)
 	}
 	defer lines.Close() // what it cannot restore is gone
 	err = talk.Interact(ctx, lines)
@@ -179,7 +180,7 @@ func exitOf(err error) error {
 }
 
 // pictures asks the terminal itself only where both ends are one.
-func (c *chat) pictures(in, out *os.File) (console.Pictures, error) {
+func (c *chat) pictures(in, out *os.File, plain bool) (console.Pictures, error) {
 	switch p := console.Pictures(c.images); p {
 	case "auto":
 	case console.PicturesOff, console.PicturesKitty, console.PicturesITerm2, console.PicturesSixel:
@@ -187,7 +188,7 @@ func (c *chat) pictures(in, out *os.File) (console.Pictures, error) {
 	default:
 		return "", fmt.Errorf("-images is auto, kitty, iterm2, sixel or off, not %q", c.images)
 	}
-	if !term.IsTerminal(int(out.Fd())) {
+	if plain || !term.IsTerminal(int(out.Fd())) {
 		return console.PicturesOff, nil
 	}
 	query := func() string { return console.Query(in) }

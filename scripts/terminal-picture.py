@@ -20,16 +20,35 @@ TITLE_PX = 34
 THEME = TerminalTheme(
     (13, 17, 23),
     (201, 209, 217),
-    [(72, 79, 88), (255, 123, 114), (86, 211, 100), (227, 179, 65), (121, 192, 255), (210, 168, 255), (86, 212, 221), (201, 209, 217)],
-    [(110, 118, 129), (255, 161, 152), (126, 231, 135), (242, 204, 96), (165, 214, 255), (226, 197, 255), (179, 240, 255), (240, 246, 252)],
+    [
+        (72, 79, 88),
+        (255, 123, 114),
+        (86, 211, 100),
+        (227, 179, 65),
+        (121, 192, 255),
+        (210, 168, 255),
+        (86, 212, 221),
+        (201, 209, 217),
+    ],
+    [
+        (110, 118, 129),
+        (255, 161, 152),
+        (126, 231, 135),
+        (242, 204, 96),
+        (165, 214, 255),
+        (226, 197, 255),
+        (179, 240, 255),
+        (240, 246, 252),
+    ],
 )
 
 # In rich's own notation; @NAME@ is ours.
 PAGE = """<!doctype html><meta charset="utf-8">
 <!-- size @WIDTH@,@HEIGHT@ -->
 <style>
-body {{ margin: 0; background: {background}; color: {foreground}; width: @WIDTH@px; height: @HEIGHT@px; overflow: hidden }}
-header {{ font: 13px/@TITLE@px "DejaVu Sans", sans-serif; color: #8b949e; text-align: center; background: #161b22 }}
+body {{ margin: 0; background: {background}; color: {foreground}; overflow: hidden }}
+header {{ font: 13px/@TITLE@px "DejaVu Sans"; color: #8b949e; background: #161b22 }}
+header {{ text-align: center }}
 pre {{ margin: @PADDING@px; font: 14px/@LINE@px "DejaVu Sans Mono", monospace }}
 </style>
 <header>@HEADING@</header><pre>{code}</pre>
@@ -40,7 +59,13 @@ def page(ansi: str, columns: int, heading: str) -> str:
     # Links are as long as what they lead to; a picture has none.
     text = re.sub(r"\x1b]8;[^\x1b\x07]*(?:\x1b\\|\x07)", "", ansi).rstrip("\n")
     lines = text.count("\n") + 1
-    console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console = Console(
+        record=True,
+        width=columns,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+    )
     console.print(Text.from_ansi(text), soft_wrap=True)
     form = PAGE
     for name, value in {
@@ -62,7 +87,8 @@ XTERM_PAGE = """<!doctype html><meta charset="utf-8">
 <link rel="stylesheet" href="file://@MODULES@/@xterm/xterm/css/xterm.css">
 <style>
 body { margin: 0; background: #0d1117; overflow: hidden }
-header { font: 13px/@TITLE@px "DejaVu Sans", sans-serif; color: #8b949e; text-align: center; background: #161b22 }
+header { font: 13px/@TITLE@px "DejaVu Sans"; color: #8b949e; background: #161b22 }
+header { text-align: center }
 #terminal { margin: @PADDING@px }
 </style>
 <header>@HEADING@</header><div id="terminal"></div>
@@ -70,8 +96,12 @@ header { font: 13px/@TITLE@px "DejaVu Sans", sans-serif; color: #8b949e; text-al
 <script src="file://@MODULES@/@xterm/addon-image/lib/addon-image.js"></script>
 <script>
 const terminal = new Terminal({
-  cols: @COLUMNS@, rows: @ROWS@, allowProposedApi: true, fontFamily: "DejaVu Sans Mono", fontSize: 14,
-  theme: { background: "#0d1117", foreground: "#c9d1d9", cyan: "#56d4dd", green: "#56d364", red: "#ff7b72" },
+  cols: @COLUMNS@, rows: @ROWS@, allowProposedApi: true,
+  fontFamily: "DejaVu Sans Mono", fontSize: 14,
+  theme: {
+    background: "#0d1117", foreground: "#c9d1d9",
+    cyan: "#56d4dd", green: "#56d364", red: "#ff7b72",
+  },
 });
 terminal.loadAddon(new ImageAddon.ImageAddon());
 terminal.open(document.getElementById("terminal"));
@@ -102,9 +132,16 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=100)
     parser.add_argument("--title", default="")
     parser.add_argument("--size", type=Path, help="print the size of a page that was made before")
-    parser.add_argument("--xterm", type=Path, metavar="NODE_MODULES", help="have xterm.js show the program's own output")
+    parser.add_argument(
+        "--xterm",
+        type=Path,
+        metavar="NODE_MODULES",
+        help="have xterm.js show the program's own output",
+    )
     parser.add_argument("--rows", type=int, default=60, help="of xterm.js")
-    parser.add_argument("files", type=Path, nargs="*", help="the capture, and the page to be written")
+    parser.add_argument(
+        "files", type=Path, nargs="*", help="the capture, and the page to be written"
+    )
     args = parser.parse_args()
     if args.size:
         found = re.search(r"<!-- size (\S+) -->", args.size.read_text())
@@ -114,7 +151,9 @@ def main() -> None:
         return
     capture, out = args.files
     if args.xterm:
-        out.write_text(xterm_page(capture.read_bytes(), args.xterm, args.columns, args.rows, args.title))
+        out.write_text(
+            xterm_page(capture.read_bytes(), args.xterm, args.columns, args.rows, args.title)
+        )
         return
     out.write_text(page(capture.read_text(), args.columns, args.title))
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -127,5 +128,5 @@ func TestExitStatuses(t *testing.T) {
 	var exit exitError
 	require.ErrorAs(t, exitOf(console.ErrInterrupted), &exit)
 	require.Equal(t, exitInterrupted, exit.status)
-	require.EqualError(t, exitOf(&http.ProtocolError{ErrorString: "no\x1b[2J"}), "no")
+	require.EqualError(t, exitOf(errors.New("no\x1b[2J")), "no")
 }

@@ -25,6 +25,10 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "notebox:", err)
+		var exit exitError
+		if errors.As(err, &exit) {
+			os.Exit(exit.status)
+		}
 		os.Exit(1)
 	}
 }
@@ -36,6 +40,7 @@ func command() *ffcli.Command {
 			serveCommand(),
 			imageCommand(),
 			keyCommand(),
+			chatCommand(),
 			mcpCommand(),
 			discordCommand(),
 			healthcheckCommand(),

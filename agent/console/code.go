@@ -1,0 +1,38 @@
+package console
+
+import (
+	"strings"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/formatters"
+	"github.com/alecthomas/chroma/v2/lexers"
+	"github.com/alecthomas/chroma/v2/styles"
+)
+
+// The styles of code.
+const (
+	darkStyle  = "github-dark"
+	lightStyle = "github"
+)
+
+// highlight colours code; a language that is not known stays as it is.
+func (t Theme) highlight(code, language string) string {
+	code = Defuse(code)
+	lexer := lexers.Get(language)
+	if lexer == nil {
+		return code
+	}
+	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, code)
+	if err != nil {
+		return code
+	}
+	style := darkStyle
+	if t.Light {
+		style = lightStyle
+	}
+	var out strings.Builder
+	if err := formatters.TTY256.Format(&out, styles.Get(style), tokens); err != nil {
+		return code
+	}
+	return links(nil).gate(out.String())
+}

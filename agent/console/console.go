@@ -1,0 +1,236 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"notebox/agent"
+)
+
+// Options are what a Console is made of. Agent, Out and Columns must be set.
+type Options struct {
+	Agent    *agent.Agent
+	Out      io.Writer
+	Columns  func() int // of the terminal
+	Theme    Theme
+	Pictures Pictures
+	Client   *http.Client // that gets images; nil: http.DefaultClient
+	// Interrupts ends the answer under way; nil: nothing does but ctx.
+	Interrupts <-chan os.Signal
+	// Plain writes no escape sequence at all: no colours, links, images or spinner.
+	Plain bool
+	// Greeting is what the console says of itself at its beginning, a line.
+	Greeting string
+}
+
+// Console asks an agent what a person asks it. It must be closed.
+type Console struct {
+	o     Options
+	talk  *agent.Conversation
+	links links
+	files []agent.File // for the next question
+}
+
+// New returns a Console.
+func New(o Options) *Console {
+	if o.Client == nil {
+		o.Client = http.DefaultClient
+	}
+	if o.Plain {
+		o.Out, o.Pictures = stripped{o.Out}, PicturesOff
+	}
+	return &Console{o: o, talk: o.Agent.Converse(), links: links{}}
+}
+
+// Close ends the conversation, and its session where it has one.
+func (c *Console) Close() error { return c.talk.Close() }
+
+// Lines is where a person's lines come from.
+type Lines interface {
+	// Line returns the next, without its end: ErrInterrupted where it was given up, io.EOF
+	// where there will be none, and ctx's error when that ends.
+	Line(ctx context.Context, prompt string) (string, error)
+}
+
+// ErrInterrupted is an answer, or a line, that was interrupted.
+var ErrInterrupted = errors.New("interrupted")
+
+// StoppedError is a question that ended by a bound before the model was done with it.
+type StoppedError struct{ By agent.Stopped }
+
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("the question was stopped: its limit of %s was reached", e.By)
+}
+
+const prompt = "notebox> "
+
+const help = `Ask in your own words; the model writes Python, which runs in a sandbox.
+
+  /file PATH   give a file to the next question (and those after it)
+  /new         begin a new conversation: nothing is remembered, files are gone
+  /help        this
+  exit, quit   end; so does Ctrl-D. Ctrl-C ends the answer under way.
+`
+
+// Commands are the lines that are not questions, for completion.
+var Commands = []string{"/file ", "/new", "/help", "exit", "quit"}
+
+// Interact answers lines until they end or ctx does, or one of them says exit.
+func (c *Console) Interact(ctx context.Context, lines Lines) error {
+	if c.o.Greeting != "" {
+		c.write(dim + c.o.Greeting + plain + "\n")
+	}
+	for {
+		line, err := lines.Line(ctx, prompt)
+		switch {
+		case errors.Is(err, ErrInterrupted):
+			continue
+		case errors.Is(err, io.EOF):
+			c.write("\n")
+			return nil
+		case err != nil:
+			return err
+		}
+		if end := c.line(ctx, strings.TrimSpace(line)); end {
+			return nil
+		}
+	}
+}
+
+// line does what a line says. It reports whether that is the end.
+func (c *Console) line(ctx context.Context, line string) (end bool) {
+	command, argument, _ := strings.Cut(line, " ")
+	switch {
+	case line == "":
+	case line == "exit", line == "quit", line == "/exit", line == "/quit":
+		return true
+	case command == "/help":
+		c.write(help)
+	case command == "/new":
+		c.renew()
+	case command == "/file":
+		c.addFile(strings.TrimSpace(argument))
+	case strings.HasPrefix(command, "/") && !strings.Contains(command[1:], "/"):
+		c.complain("there is no command " + command + "; /help lists them")
+	default:
+		c.ask(ctx, line)
+	}
+	return false
+}
+
+func (c *Console) renew() {
+	if err := c.talk.Close(); err != nil {
+		c.complain(err.Error())
+	}
+	c.talk, c.links, c.files = c.o.Agent.Converse(), links{}, nil
+	c.write(dim + "A new conversation." + plain + "\n")
+}
+
+// ask answers a question on a terminal.
+func (c *Console) ask(ctx context.Context, text string) {
+	c.write("\n")
+	a, err := c.question(ctx, text, true)
+	switch {
+	case errors.Is(err, ErrInterrupted):
+		c.write(dim + "Interrupted." + plain + "\n\n")
+	case err != nil && ctx.Err() == nil:
+		c.complain(err.Error())
+	case err == nil:
+		c.show(ctx, a)
+		if a.Stopped != agent.StoppedNot {
+			c.complain((&StoppedError{a.Stopped}).Error())
+		}
+	}
+}
+
+// question asks the agent, and shows meanwhile what goes on.
+func (c *Console) question(ctx context.Context, text string, seen bool) (*agent.Answer, error) {
+	ctx, done := c.interruptible(ctx)
+	defer done()
+	var sink agent.Sink
+	if seen {
+		v := &view{spinner: &spinner{w: c.o.Out, columns: c.columns, off: c.o.Plain}, theme: c.o.Theme}
+		v.say("thinking", "")
+		v.begin()
+		defer v.end()
+		sink = v.see
+	}
+	a, err := c.talk.Ask(ctx, agent.Question{Text: text, Files: c.files}, sink)
+	if err != nil {
+		if errors.Is(context.Cause(ctx), ErrInterrupted) {
+			err = ErrInterrupted
+		}
+		return nil, err
+	}
+	c.files = nil
+	c.issued(a)
+	return a, nil
+}
+
+// interruptible is ctx, which an interrupt from now on ends too.
+func (c *Console) interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	for { // what came before is not about this
+		select {
+		case <-c.o.Interrupts:
+			continue
+		default:
+		}
+		break
+	}
+	go func() {
+		select {
+		case <-c.o.Interrupts:
+			cancel(ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// Once answers one question: for a terminal as Interact does, else the answer alone, as
+// text for programs.
+func (c *Console) Once(ctx context.Context, text string, terminal bool) error {
+	a, err := c.question(ctx, text, terminal)
+	if err != nil {
+		return err
+	}
+	if terminal {
+		c.show(ctx, a)
+	} else {
+		c.write(plainAnswer(a))
+	}
+	if a.Stopped != agent.StoppedNot {
+		return &StoppedError{a.Stopped}
+	}
+	return nil
+}
+
+// leastColumns is how narrow a terminal is taken to be.
+const leastColumns = 20
+
+func (c *Console) columns() int { return max(c.o.Columns(), leastColumns) }
+
+func (c *Console) write(text string) { _, _ = io.WriteString(c.o.Out, text) }
+
+// stripped writes text without its escape sequences. Each write has whole ones.
+type stripped struct{ w io.Writer }
+
+func (s stripped) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(s.w, ansi.Strip(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// complain says what went wrong, which may be in the words of others.
+func (c *Console) complain(text string) {
+	c.write(red + Defuse(text) + plain + "\n\n")
+}

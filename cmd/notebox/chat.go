@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/peterbourgon/ff/v3"
+	"github.com/peterbourgon/ff/v3/ffcli"
+	"golang.org/x/term"
+
+	"notebox/agent"
+	"notebox/agent/client"
+	"notebox/agent/console"
+	"notebox/agent/tool"
+)
+
+const chatHelp = `Asks questions in your own words: a model writes Python, a notebox at -url runs it,
+and the answer comes with its images and files. Without a question there is a prompt;
+a question that is piped in, or is an argument, is answered as plain text.
+
+The model is found by the variables of its provider, also from .env: OPENAI_API_KEY,
+OPENAI_BASE_URL, ANTHROPIC_API_KEY, or CLOUDFLARE_API_KEY with CLOUDFLARE_ACCOUNT_ID.
+Each flag is also an environment variable: -url is NOTEBOX_URL, -api-key
+NOTEBOX_API_KEY.
+
+The exit status is 0 with an answer, 1 without one, 3 with one that a limit cut short,
+and 130 where it was interrupted.`
+
+const (
+	// chatReachTime is how long the start waits for notebox to answer.
+	chatReachTime = 10 * time.Second
+	// maxQuestion bounds a question that is piped in, in bytes.
+	maxQuestion = 256 << 10
+	// usualColumns is a terminal's width where it does not tell.
+	usualColumns = 80
+)
+
+// Exit statuses of notebox chat.
+const (
+	exitStopped     = 3
+	exitInterrupted = 130
+)
+
+// exitError ends the program with a status of its own.
+type exitError struct {
+	status int
+	error
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
+// chat are the flags of notebox chat.
+type chat struct {
+	url, key, dir   string
+	images, history string
+	sessions        bool
+	model, file     modelSettings
+	limits          agent.Limits
+}
+
+func chatFlags(c *chat) *flag.FlagSet {
+	f := flag.NewFlagSet("notebox chat", flag.ContinueOnError)
+	f.StringVar(&c.url, "url", "http://127.0.0.1:8080", "where notebox is")
+	f.StringVar(&c.key, "api-key", "", "an API key of it, where it has keys")
+	f.StringVar(&c.dir, "dir", "", "folder that the file agent may read, and hand over files of")
+	f.StringVar(&c.images, "images", "auto", "how the terminal is given images: auto, kitty, iterm2, sixel or off")
+	f.StringVar(&c.history, "history", filepath.Join(xdg.StateHome, "notebox", "chat-history"), "file of earlier lines; empty: none is kept")
+	f.BoolVar(&c.sessions, "sessions", true, "keep variables and files between questions, where notebox offers sessions")
+	c.model.register(f, "model", "writes the code")
+	c.file.register(f, "file-model", "reads the folder of -dir, -model by default")
+	c.limits = agent.DefaultLimits()
+	registerLimits(f, &c.limits)
+	return f
+}
+
+func chatCommand() *ffcli.Command {
+	var c chat
+	flags := chatFlags(&c)
+	return &ffcli.Command{
+		Name:       "chat",
+		ShortUsage: "notebox chat [flags] [question]",
+		ShortHelp:  "answer questions in a console, by code that a model writes",
+		LongHelp:   chatHelp,
+		FlagSet:    flags,
+		Options: []ff.Option{
+			ff.WithEnvVarPrefix("NOTEBOX"),
+			ff.WithConfigFile(".env"),
+			ff.WithAllowMissingConfigFile(true),
+			ff.WithConfigFileParser(ff.EnvParser),
+			ff.WithIgnoreUndefined(true), // .env has others' too
+		},
+		Exec: func(ctx context.Context, args []string) error {
+			return c.run(ctx, strings.Join(args, " "), os.Stdin, os.Stdout)
+		},
+	}
+}
+
+// run answers a question, or all that are asked at a prompt.
+func (c *chat) run(ctx context.Context, question string, in, out *os.File) error {
+	a, greeting, err := c.agent(ctx)
+	if err != nil {
+		return err
+	}
+	// Ctrl-C is about the answer under way, not about the program.
+	signal.Reset(os.Interrupt)
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+
+	terminal := term.IsTerminal(int(out.Fd()))
+	prompts := question == "" && terminal && term.IsTerminal(int(in.Fd()))
+	o := console.Options{
+		Agent: a, Out: out, Interrupts: interrupts, Greeting: greeting,
+		Plain: os.Getenv("TERM") == "dumb" || os.Getenv("NO_COLOR") != "",
+		Theme: console.Theme{Light: console.IsLight(os.Getenv)},
+		Columns: func() int {
+			columns, _, err := term.GetSize(int(out.Fd()))
+			if err != nil || columns <= 0 {
+				return usualColumns
+			}
+			return columns
+		},
+	}
+	if o.Pictures, err = c.pictures(in, out, o.Plain); err != nil {
+		return err
+	}
+	talk := console.New(o)
+	defer talk.Close() // its session ends by itself in any case
+	if prompts {
+		return c.prompt(ctx, talk)
+	}
+	if question == "" {
+		raw, err := io.ReadAll(io.LimitReader(in, maxQuestion+1))
+		if err != nil {
+			return fmt.Errorf("read the question: %w", err)
+		}
+		if len(raw) > maxQuestion {
+			return fmt.Errorf("the question is longer than %d bytes; a file can be given with -dir", maxQuestion)
+		}
+		question = string(raw)
+	}
+	return exitOf(talk.Once(ctx, question, terminal))
+}
+
+func (c *chat) prompt(ctx context.Context, talk *console.Console) error {
+	lines, err := console.OpenTerminal(c.history)
+	if err != nil {
+		return fmt.Errorf("%w; -history names another file, -history '' none", err)
+	}
+	defer lines.Close() // what it cannot restore is gone
+	err = talk.Interact(ctx, lines)
+	if ctx.Err() != nil {
+		return nil // asked to end
+	}
+	return err
+}
+
+func exitOf(err error) error {
+	var stopped *console.StoppedError
+	switch {
+	case errors.Is(err, console.ErrInterrupted):
+		return exitError{exitInterrupted, err}
+	case errors.As(err, &stopped):
+		return exitError{exitStopped, err}
+	case err != nil:
+		return errors.New(console.Defuse(err.Error())) // may be in the words of others
+	}
+	return nil
+}
+
+// pictures asks the terminal itself only where both ends are one.
+func (c *chat) pictures(in, out *os.File, plain bool) (console.Pictures, error) {
+	switch p := console.Pictures(c.images); p {
+	case "auto":
+	case console.PicturesOff, console.PicturesKitty, console.PicturesITerm2, console.PicturesSixel:
+		return p, nil
+	default:
+		return "", fmt.Errorf("-images is auto, kitty, iterm2, sixel or off, not %q", c.images)
+	}
+	if plain || !term.IsTerminal(int(out.Fd())) {
+		return console.PicturesOff, nil
+	}
+	query := func() string { return console.Query(in) }
+	if !term.IsTerminal(int(in.Fd())) {
+		query = nil
+	}
+	return console.Detect(os.Getenv, query), nil
+}
+
+// agent is the agent that these flags say, and what the console says of it.
+func (c *chat) agent(ctx context.Context) (*agent.Agent, string, error) {
+	u, err := url.Parse(c.url)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, "", fmt.Errorf("-url %q: it must be http(s)://host, with a path or none", c.url)
+	}
+	getenv, err := withFile(os.Getenv, ".env")
+	if err != nil {
+		return nil, "", err
+	}
+	model, settings, err := c.model.open(getenv)
+	if err != nil {
+		return nil, "", err
+	}
+	config := agent.Config{Code: agent.Mind{Provider: model}, Limits: c.limits}
+	if c.dir != "" {
+		if config.Folder, err = agent.OpenFolder(c.dir); err != nil {
+			return nil, "", fmt.Errorf("-dir: %w", err)
+		}
+		if c.file != (modelSettings{}) {
+			if config.File.Provider, _, err = c.file.open(getenv); err != nil {
+				return nil, "", fmt.Errorf("-file-model: %w", err)
+			}
+		}
+	}
+	notebox := client.New(client.Options{BaseURL: c.url, Key: c.key})
+	if config.About, config.Sessions, err = c.reach(ctx, notebox); err != nil {
+		return nil, "", err
+	}
+	config.Sessions = config.Sessions && c.sessions
+	config.Executor = notebox
+	a, err := agent.New(config)
+	return a, fmt.Sprintf("%s, code runs at %s. /help says more, exit ends.", settings.Model, u.Host), err
+}
+
+// reach asks notebox what it has, or says what to do.
+func (c *chat) reach(ctx context.Context, notebox *client.Client) (tool.About, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, chatReachTime)
+	defer cancel()
+	about, sessions, err := notebox.About(ctx, "python")
+	var refused *client.Error
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
+		err = fmt.Errorf("notebox at %s wants an API key: set -api-key or NOTEBOX_API_KEY", c.url)
+	case err != nil && !errors.As(err, &refused):
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // its words are ours to choose
+		}
+		err = fmt.Errorf("no notebox answers at %s (%w): notebox serve starts one, and -url or NOTEBOX_URL names another", c.url, err)
+	}
+	return about, sessions, err
+}

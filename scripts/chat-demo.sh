@@ -104,4 +104,4 @@ if [ -n "${XTERM:-}" ]; then
   "${PYTHON:-python3}" scripts/terminal-picture.py --xterm "$XTERM" --columns "$columns" --title "$title" "$folder/bytes" "$folder/inline.html"
   photograph inline
 fi
-say "docs/chat has new pictures"
+say "docs/chat has new pictures: look at them, a browser may take one too early"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from queue import Empty
@@ -23,11 +24,12 @@ from jupyter_client.session import Session
 from jupyter_core.utils import ensure_event_loop
 
 import launch
-from privileges import as_user, become_user, kill_user, signal_group, spawn
+from privileges import as_user, become_user, is_ending, kill_user, signal_group, spawn
 
 DATA = "/mnt/data"
 START_SECONDS = 60.0  # a cold kernel on a busy host; a healthy one needs one second
 RECONNECT_MS = 5  # between looks whether a kernel that starts takes connections yet
+END_SECONDS = 1.0  # for a process that was killed to give its memory back
 EXIT_SECONDS = 1.0  # for atexit handlers and buffered files, when a run has ended
 
 
@@ -206,6 +208,18 @@ class Kernel:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
             return True
+
+    def settled(self) -> bool:
+        """Report whether the process is no more, after it is where it was killed.
+
+        Until then it would be taken for one that does what it is asked.
+        """
+        deadline = time.monotonic() + END_SECONDS
+        while not self.has_ended():
+            if not is_ending(self.pid) or time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+        return True
 
     def interrupt(self) -> None:
         """Send SIGINT to the kernel and what it started, as Jupyter does."""

@@ -208,6 +208,20 @@ def _any_can_run() -> bool:
     return False
 
 
+def is_ending(pid: int) -> bool:
+    """Report whether a process was killed, or is on its way out, and has yet to be gone."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as f:
+            fields = dict(line.split(b":", 1) for line in f if b":" in line)
+        pending = int(fields[b"SigPnd"], 16) | int(fields[b"ShdPnd"], 16)
+        if pending & 1 << (signal.SIGKILL - 1):
+            return True
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return bool(int(f.read().rpartition(b")")[2].split()[6]) & _EXITING)
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def reap() -> None:
     """Take the exit status of every child that has ended."""
     with contextlib.suppress(ChildProcessError):

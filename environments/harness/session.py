@@ -175,7 +175,7 @@ class Session:
         self._look_after_kernel()
         do = self._command if job.command else self._cells
         step, outcome, dropped = do(nb, job, writer)
-        lost = step.restarted or step.kernel_ended or self._kernel.has_ended()
+        lost = step.restarted or step.kernel_ended or self._kernel.settled()
         outcome["kernel_restarted"] = self._lost or lost
         writer.write_json(frames.OUTCOME, outcome)
         writer.write_chunks(frames.NOTEBOOK_OUT, nbformat.writes(nb).encode("utf-8", "ufffd"))
@@ -258,7 +258,7 @@ class Session:
 
     def _look_after_kernel(self) -> None:
         """Start another kernel where the last one has ended by itself."""
-        if self._kernel.has_ended():
+        if self._kernel.settled():
             self._lost = self._gone = True
         self._renew_gone()
 
@@ -288,7 +288,7 @@ class Session:
         self._lost = work.writer.over
 
     def _adopted(self, _: Work) -> None:
-        if self._gone or self._kernel.has_ended():
+        if self._gone or self._kernel.settled():
             self._lost = self._gone = True
         report = {
             "version": frames.VERSION,

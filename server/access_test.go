@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"notebox/access"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/server/dify"
 )
 
 // named is a line of a keys file.
@@ -312,6 +314,13 @@ func TestNothingOfAnothers(t *testing.T) {
 	<-runs.started
 	kept := s.keptOf(s.upload(keyed("a"), "in", "AAA"))[0].ID
 	rows := map[string]bool{}
+	for _, call := range dify.Calls() {
+		t.Run("POST "+call.Path(), func(t *testing.T) {
+			require.Equal(t, 401, s.call("POST", call.Path()).StatusCode)
+			notOthersSandbox(t, s, call, strings.TrimPrefix(session, sessionsPath+"/"))
+		})
+		rows["POST "+call.Path()] = true
+	}
 	for _, c := range []struct {
 		route  string // as routes has it
 		others func(t *testing.T)
@@ -365,6 +374,8 @@ func TestNothingOfAnothers(t *testing.T) {
 				require.Contains(t, string(a.body), c.detail)
 			}
 		}},
+		{"POST /run", func(t *testing.T) { notOthersAnswer(t, s, "/run", going) }},
+		{"POST /foo", func(t *testing.T) { notOthersAnswer(t, s, "/foo", going) }},
 		{"POST /mcp", func(t *testing.T) { notOthersMCP(t, s, "POST") }},
 		{"GET /mcp", func(t *testing.T) { notOthersMCP(t, s, "GET") }},
 		{"DELETE /mcp", func(t *testing.T) { notOthersMCP(t, s, "DELETE") }},
@@ -419,6 +430,49 @@ func TestNothingOfAnothers(t *testing.T) {
 			require.True(t, rows[r.method+" "+r.path], "%s %s has no row here", r.method, r.path)
 		}
 	}
+}
+
+// notOthersSandbox holds that a sandbox of the Dify tool is none to another key.
+func notOthersSandbox(t *testing.T, s *service, call dify.Call, sandbox string) {
+	ask := func(key, name string, fields map[string]string) answer {
+		body, err := json.Marshal(fields)
+		require.NoError(t, err)
+		req := s.request("POST", "/"+name, "application/json", bytes.NewReader(body))
+		req.Header.Set("X-API-Key", key)
+		return s.do(req)
+	}
+	fields := map[string]string{
+		"sandbox_id": sandbox, "code": "x", "command": "ls", "content": "x", "remote_path": "theirs",
+		"file_url": "https://files.example.org/x", "remote_filename": "x", "conversation_id": "c",
+	}
+	a := ask("b", call.Name, fields)
+	switch call.Name {
+	case "create_sandbox": // a conversation of the same id is another
+		require.Equal(t, 200, a.StatusCode, "%s", a.body)
+		var own, theirs struct {
+			ID string `json:"sandbox_id"`
+		}
+		require.NoError(t, json.Unmarshal(a.body, &own))
+		require.NoError(t, json.Unmarshal(ask("a", call.Name, fields).body, &theirs))
+		require.NotEqual(t, own.ID, theirs.ID)
+		fields["sandbox_id"] = own.ID
+		require.JSONEq(t, `{"status":"stopped"}`, string(ask("b", "stop_sandbox", fields).body))
+	case "stop_sandbox":
+		require.JSONEq(t, `{"status":"not_found"}`, string(a.body))
+	default:
+		require.Equal(t, 404, a.StatusCode, "%s", a.body)
+	}
+}
+
+// notOthersAnswer holds that a question tells nothing of another key's: there is no model
+// here, and nothing is kept between questions.
+func notOthersAnswer(t *testing.T, s *service, path, going string) {
+	req := s.request("POST", path, "application/json", strings.NewReader(`{"input":"x"}`))
+	req.Header.Set("X-API-Key", "b")
+	a := s.do(req)
+	require.Equal(t, 503, a.StatusCode, "%s", a.body)
+	require.NotContains(t, string(a.body), going)
+	require.NotContains(t, string(a.body), "alice")
 }
 
 // notOthersMCP holds that an MCP session is another key's 404.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/agent/agenttest"
+	"notebox/agent/provider"
 	"notebox/runner"
 	"notebox/runner/runnertest"
 	"notebox/server/openapitest"
@@ -62,12 +64,16 @@ func TestExamplesAreServed(t *testing.T) {
 			// What upload_file fetches.
 			origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a,b\n1,2\n")) }))
 			t.Cleanup(origin.Close)
+			model := agenttest.New(t, agenttest.Dialogue{Question: "5 factorial", Turns: []agenttest.Turn{{Text: "120"}}})
+			asked, err := provider.Open(provider.Settings{API: provider.Chat, Model: "m", BaseURL: model.URL()})
+			require.NoError(t, err)
 			sessions := runnertest.NewFakeSessions()
 			sessions.On("print(x)", func(k *runnertest.Kernel) { k.Print("6\n") })
 			sessions.OnCommand("ls -la /mnt/data", func(k *runnertest.Kernel) int { k.Print("total 0\n"); return 0 })
 			s := newService(t, func(c *Config) {
 				c.Runner = newFakeRunner(t, host)
 				c.Sessions = sessions
+				c.Agent = &AgentConfig{Provider: asked}
 				c.FetchAllow = []string{"127.0.0.1"}
 				c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Content-Type", "text/plain; version=0.0.4")
@@ -89,6 +95,8 @@ func TestExamplesAreServed(t *testing.T) {
 				live[exampleUpload] = origin.URL + "/sales.csv"
 				return live
 			}
+			// Its calls belong together, and a GET has no end: the protocol's own suite sends them.
+			doc.Paths.Delete(mcpPath)
 			calls := openapitest.Calls(t, doc)
 			sent := map[string]bool{}
 			for _, call := range calls {

@@ -1,23 +1,23 @@
 // Package environments holds what sandboxes are made of: one folder per
-// language, and the harness that runs in all of them.
+// language, the base of all their images, and the harness that runs in all of them.
 //
-// A folder has an environment.json (see Environment), a Dockerfile and its lock
-// files. The folders are embedded in the program, so that it knows by itself
-// which image belongs to it: an image's tag is the hash of its folder and of
-// the harness, and changes exactly when something in them does.
+// A folder has an environment.json (see Environment), a Dockerfile and what that copies.
+// The folders are embedded in the program, so that it knows by itself which
+// image belongs to it: an image's tag is the hash of its folder, of the base and of the
+// harness, and changes exactly when something in them does. An operator's own
+// environments are folders of the same form elsewhere; see Load.
+//
+// How to add one is in docs/environments.md.
 package environments
 
 import (
-	"bufio"
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -25,63 +25,88 @@ import (
 // language.
 const Default = "jupyter"
 
-// harness is the folder that is part of every image.
-const harness = "harness"
+// Folders that are part of every image.
+const (
+	harness = "harness"
+	base    = "base"
+)
 
-//go:embed jupyter harness/*.py
+// baseImage is the repository of the image that the others are made from.
+const baseImage = "notebox/base"
+
+// Files with a dot in their name, and the Dockerfile: no folder, such as testdata.
+//
+//go:embed */*.* */Dockerfile
 var embedded embed.FS
 
-// Environment describes one folder. The JSON names are those of its
-// environment.json.
-type Environment struct {
-	Name          string    `json:"-"`              // the folder's name
-	Language      string    `json:"language"`       // what requests call it: "python"
-	Aliases       []string  `json:"aliases"`        // other names for the language
-	DisplayName   string    `json:"display_name"`   // for people, and the kernelspec's
-	Kernel        string    `json:"kernel"`         // name of the Jupyter kernelspec
-	Image         string    `json:"image"`          // repository in the file; with the tag after Load
-	FileExtension string    `json:"file_extension"` // ".py"
-	MediaTypes    []string  `json:"media_types"`    // of a request body that is the code
-	WarmUp        []string  `json:"warm_up"`        // modules that waiting sandboxes have imported, the most wanted first
-	PackageLock   string    `json:"packages"`       // file name of the lock that Packages is read from
-	Notes         []string  `json:"notes"`          // what a user should know, a sentence each
-	Packages      []Package `json:"-"`              // what was asked for, not what that needs in turn
-}
-
-// Package is one installed library.
-type Package struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
-// Load returns the embedded environments, the default one first.
-func Load() ([]Environment, error) {
-	e, err := load(embedded, Default)
+// Load returns the embedded environments, the default one first and the others by
+// name, and then those in the folders of dir, which may be "". What is wrong with one of
+// them is an error that names its file and field.
+func Load(dir string) ([]Environment, error) {
+	all, err := loadAll(embedded, embedded)
 	if err != nil {
 		return nil, err
 	}
-	return []Environment{e}, nil
+	if i := slices.IndexFunc(all, func(e Environment) bool { return e.Name == Default }); i > 0 {
+		first := all[i]
+		all = slices.Insert(slices.Delete(all, i, i+1), 0, first)
+	}
+	if dir != "" {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, err
+		}
+		own, err := loadAll(os.DirFS(dir), embedded)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+		all = append(all, own...)
+	}
+	if err := shareImages(all); err != nil {
+		return nil, err
+	}
+	return all, distinct(all)
 }
 
-func load(files fs.FS, name string) (Environment, error) {
-	var e Environment
-	raw, err := fs.ReadFile(files, path.Join(name, "environment.json"))
+// BaseImage returns the reference of the image that the others are made from.
+func BaseImage() (string, error) {
+	tag, err := hash(embedded, base)
+	return baseImage + ":" + tag, err
+}
+
+// loadAll loads each folder of files that has an environment.json, by name. common
+// has the base and the harness.
+func loadAll(files, common fs.FS) ([]Environment, error) {
+	found, err := fs.Glob(files, "*/environment.json")
+	if err != nil {
+		return nil, err
+	}
+	var all []Environment
+	for _, name := range found {
+		e, err := load(files, common, path.Dir(name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func load(files, common fs.FS, name string) (Environment, error) {
+	e, err := parse(files, name)
 	if err != nil {
 		return e, fmt.Errorf("environment %s: %w", name, err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&e); err != nil {
-		return e, fmt.Errorf("environment %s: environment.json: %w", name, err)
+	if e.ImageOf == "" {
+		own, err := hashOf(files, name)
+		if err != nil {
+			return e, fmt.Errorf("environment %s: %w", name, err)
+		}
+		shared, err := hashOf(common, base, harness)
+		if err != nil {
+			return e, fmt.Errorf("environment %s: %w", name, err)
+		}
+		e.Image += ":" + digest(append(own, shared...))
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return e, fmt.Errorf("environment %s: environment.json: more than one value", name)
-	}
-	tag, err := hash(files, name, harness)
-	if err != nil {
-		return e, fmt.Errorf("environment %s: %w", name, err)
-	}
-	e.Name, e.Image = name, e.Image+":"+tag
 	e.Packages, err = packages(files, name, e.PackageLock)
 	if err != nil {
 		return e, fmt.Errorf("environment %s: %w", name, err)
@@ -89,78 +114,42 @@ func load(files fs.FS, name string) (Environment, error) {
 	return e, nil
 }
 
-// hash is over the names and contents of all files below the folders, cut to
-// the 16 hex digits that a tag needs to be unique.
-func hash(files fs.FS, folders ...string) (string, error) {
-	h := sha256.New()
-	for _, folder := range folders {
-		err := fs.WalkDir(files, folder, func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			content, err := fs.ReadFile(files, name)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(h, "%d %s %d\n", len(name), name, len(content))
-			h.Write(content)
-			return nil
-		})
-		if err != nil {
-			return "", err
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16], nil
-}
-
-// packages reads the versions of the direct requirements: the names in
-// <lock>'s neighbour with the ending .in, the versions in the lock itself,
-// both in the format of pip's requirements files.
-func packages(files fs.FS, folder, lock string) ([]Package, error) {
-	if lock == "" {
-		return nil, nil
-	}
-	locked, err := requirements(files, path.Join(folder, lock))
-	if err != nil {
-		return nil, err
-	}
-	direct, err := requirements(files, path.Join(folder, strings.TrimSuffix(lock, path.Ext(lock))+".in"))
-	if err != nil {
-		return nil, err
-	}
-	version := map[string]string{}
-	for _, p := range locked {
-		version[p.Name] = p.Version
-	}
-	var out []Package
-	for _, p := range direct {
-		v, ok := version[p.Name]
-		if !ok {
-			return nil, fmt.Errorf("%s is not in %s", p.Name, lock)
-		}
-		out = append(out, Package{p.Name, v})
-	}
-	return out, nil
-}
-
-// requirements reads the "name==version" or "name" at the start of each entry
-// of a pip requirements file; names are normalised as in PEP 503.
-func requirements(files fs.FS, name string) ([]Package, error) {
-	raw, err := fs.ReadFile(files, name)
-	if err != nil {
-		return nil, err
-	}
-	var out []Package
-	lines := bufio.NewScanner(bytes.NewReader(raw))
-	for lines.Scan() {
-		entry, _, _ := strings.Cut(lines.Text(), " ")
-		entry = strings.TrimSuffix(strings.TrimSpace(entry), ";")
-		if entry == "" || entry[0] == '#' || entry[0] == '-' {
+// shareImages gives those that have another's image its reference.
+func shareImages(all []Environment) error {
+	for i := range all {
+		e := &all[i]
+		if e.ImageOf == "" {
 			continue
 		}
-		name, version, _ := strings.Cut(entry, "==")
-		name, _, _ = strings.Cut(name, "[")
-		out = append(out, Package{strings.ToLower(strings.ReplaceAll(name, "_", "-")), version})
+		of := slices.IndexFunc(all, func(o Environment) bool { return o.Name == e.ImageOf && o.ImageOf == "" })
+		if of < 0 {
+			return fmt.Errorf("environment %s: image_of: there is no environment %q with an image", e.Name, e.ImageOf)
+		}
+		e.Image = all[of].Image
 	}
-	return out, lines.Err()
+	return nil
+}
+
+// distinct refuses two environments of one name, or that answer to one name of a
+// language or one media type: which is meant must be clear.
+func distinct(all []Environment) error {
+	var errs []error
+	owners := map[string]string{}
+	own := func(e Environment, kind, name string) {
+		key := kind + " " + strings.ToLower(name)
+		if of, taken := owners[key]; taken {
+			errs = append(errs, fmt.Errorf("environment %s: %s %q is %s's already", e.Name, kind, name, of))
+		}
+		owners[key] = e.Name
+	}
+	for _, e := range all {
+		own(e, "name", e.Name)
+		for _, name := range append([]string{e.Language}, e.Aliases...) {
+			own(e, "language", name)
+		}
+		for _, name := range e.MediaTypes {
+			own(e, "media type", name)
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -89,7 +89,7 @@ class IPKernelApp(kernelapp.IPKernelApp):
 
     of_every_kernel: ClassVar[set[str]] = set()  # modules that are no news to a user
     modules: ClassVar[list[str]] = []  # to import beforehand
-    stream: ClassVar[int] = -1  # descriptor; once it is readable, nothing more is imported
+    hurry: ClassVar[int] = -1  # descriptor; once its other end is closed, nothing more is imported
     early: ClassVar[list[str]] = []  # top-level names of what was imported beforehand
     ending = Ending()
 
@@ -108,18 +108,18 @@ class IPKernelApp(kernelapp.IPKernelApp):
         self.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
         super().initialize(argv)
         sys.breakpointhook = breakpoint_without_debugger
-        if self.stream >= 0:
+        if self.hurry >= 0:
             gc.disable()
             shell: Any = self.shell
             with shell.builtin_trap:  # get_ipython is there, as in a cell
                 self._import()
             gc.enable()
-            os.close(self.stream)
+            os.close(self.hurry)
         self.ending.begin()
 
     def _import(self) -> None:
         poll = select.poll()
-        poll.register(self.stream, select.POLLIN)
+        poll.register(self.hurry, select.POLLIN)
         for name in self.modules:
             if poll.poll(0):
                 break

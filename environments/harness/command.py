@@ -29,6 +29,8 @@ PAUSE_SECONDS = 0.01  # between looks at those, so that they cost little
 class Command:
     """One line for bash. It is over when bash is; what it has left in the background lives on."""
 
+    interrupts = True
+
     def __init__(self, line: str, env: dict[str, str]) -> None:
         """Start it. Raises OSError where no process can be made."""
         self._pipes: dict[int, str] = {}  # the ends that are read, and the streams' names

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,15 +20,18 @@ from typing import Any
 
 import zmq.asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from jupyter_client.session import Session
 from jupyter_core.utils import ensure_event_loop
 
 import launch
+from choice import Choice
 from privileges import as_user, become_user, is_ending, kill_user, signal_group, spawn
 
 DATA = "/mnt/data"
+SERVICE = 0  # the descriptor that what the service says comes by
 START_SECONDS = 60.0  # a cold kernel on a busy host; a healthy one needs one second
 RECONNECT_MS = 5  # between looks whether a kernel that starts takes connections yet
 END_SECONDS = 1.0  # for a process that was killed to give its memory back
@@ -63,21 +68,48 @@ class TolerantSession(Session):
 _PARTS = ("header", "parent_header", "metadata", "content")
 
 
-class Manager(AsyncKernelManager):
-    """Starts the kernel through launch.py, as the user."""
+@functools.cache
+def kernelspec(name: str) -> KernelSpec:
+    """Return a kernelspec of the image, as it was before there was a job."""
+    return KernelSpecManager(ensure_native_kernel=False).get_kernel_spec(name)
 
-    def fork_kernel(self, env: dict[str, str], modules: list[str]) -> None:
-        """Start a kernel with what this process has imported, and these modules."""
+
+class Manager(AsyncKernelManager):
+    """Starts the kernel as the user: through launch.py, or as its kernelspec says."""
+
+    launcher = str(Path(__file__).with_name("launch.py"))
+
+    def fork_kernel(self, env: dict[str, str], modules: list[str]) -> int:
+        """Start a kernel with what this process has imported, and these modules.
+
+        Once the descriptor that is returned is closed, it imports nothing more.
+        """
         self.write_connection_file()
-        self._take(launch.fork(self.connection_file, env, DATA, modules))
+        hurry, ours = os.pipe()
+        self._take(launch.fork(self.connection_file, env, DATA, modules, hurry))
+        os.close(hurry)
+        return ours
+
+    def spawn_program(self, env: dict[str, str]) -> None:
+        """Start the program of the kernelspec."""
+        self.write_connection_file()
+        spec = kernelspec(self.kernel_name)
+        values = {"connection_file": self.connection_file, "resource_dir": spec.resource_dir}
+        arguments = [_filled(argument, values) for argument in spec.argv]
+        env = spec.env | env
+        arguments[0] = shutil.which(arguments[0], path=env["PATH"]) or arguments[0]
+        self._spawn(arguments, env)
 
     def spawn_kernel(self, env: dict[str, str]) -> None:
         """Start a kernel anew, beside processes of the user's that may be hostile."""
         self.write_connection_file()
+        self._spawn(self.format_kernel_cmd(), env)
+
+    def _spawn(self, arguments: list[str], env: dict[str, str]) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         try:
             env = env | {"JPY_PARENT_PID": str(os.getpid())}  # as jupyter_client does
-            pid = spawn(self.format_kernel_cmd(), env, DATA, null, null)
+            pid = spawn(arguments, env, DATA, null, null)
         finally:
             os.close(null)
         self._take(pid)
@@ -92,8 +124,17 @@ class Manager(AsyncKernelManager):
         os.chmod(self.connection_file, 0o644)  # it was made for root alone
 
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
-        launcher = str(Path(__file__).with_name("launch.py"))
-        return [sys.executable, launcher, self.connection_file]
+        return [sys.executable, self.launcher, self.connection_file]
+
+
+def _filled(argument: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        argument = argument.replace("{" + name + "}", value)
+    return argument
+
+
+class SilentKernelError(RuntimeError):
+    """A kernel that may come up yet: the host can be the cause."""
 
 
 class Forked:
@@ -127,39 +168,65 @@ class Kernel:
 
     def __init__(
         self,
-        name: str,
+        choice: Choice,
         env: dict[str, str],
-        modules: list[str] | None = None,
         *,
+        first: bool = False,
         in_session: bool = False,
     ) -> None:
         """Start a kernel and wait until it can take a cell.
 
-        Where modules are given, it is forked, which must be the first time: this process
-        may have no threads yet. Else it starts anew, with env before anything else; in a
-        session, where others of the user's processes may live. Raises RuntimeError where it
-        does not come up, and OSError where there can be no process.
+        Python's is forked where it is the first one: this process may have no threads yet.
+        Else it starts anew, with env before anything else; in a session, where others of the
+        user's processes may live. Raises RuntimeError where it does not come up, and OSError
+        where there can be no process.
         """
+        self.choice = choice
         self._ended = threading.Event()
+        self._loop = ensure_event_loop()
         self._folder = tempfile.mkdtemp(prefix="kernel-")
         os.chmod(self._folder, 0o711)  # the user may read the file whose name it is told
         self.manager = Manager(
-            kernel_name=name,
+            kernel_name=choice.kernel,
             session=TolerantSession(),
             connection_file=os.path.join(self._folder, "kernel.json"),
         )
-        if modules is not None:
-            self.manager.fork_kernel(env, modules)
+        started, hurry = True, None
+        if not choice.is_python:
+            self.manager.spawn_program(env)
+        elif first and not choice.libraries() & {name.partition(".")[0] for name in sys.modules}:
+            hurry = self.manager.fork_kernel(env, choice.modules)
         elif in_session:
             self.manager.spawn_kernel(env)
+        else:
+            started = False
         context = zmq.asyncio.Context()
         context.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
         self.manager.context = context
-        run(self._start(env, modules is not None or in_session))
+        with self._hurried(hurry):
+            run(self._start(env, started))
         self.pid: int = self.manager.provisioner.pid  # type: ignore[union-attr]
 
-    async def _start(self, env: dict[str, str], forked: bool) -> None:
-        if not forked:
+    @contextlib.contextmanager
+    def _hurried(self, hurry: int | None) -> Iterator[None]:
+        """Close hurry as soon as the service says something, and in the end."""
+        if hurry is None:
+            yield
+            return
+
+        def tell() -> None:
+            self._loop.remove_reader(SERVICE)
+            os.close(hurry)
+
+        self._loop.add_reader(SERVICE, tell)
+        try:
+            yield
+        finally:
+            if self._loop.remove_reader(SERVICE):
+                os.close(hurry)
+
+    async def _start(self, env: dict[str, str], started: bool) -> None:
+        if not started:
             await self.manager.start_kernel(
                 cwd=DATA,
                 env=env,
@@ -175,7 +242,7 @@ class Kernel:
         try:
             await asyncio.wait_for(self._ready(), START_SECONDS)
         except TimeoutError:
-            raise RuntimeError("the kernel did not answer") from None
+            raise SilentKernelError("the kernel did not answer") from None
 
     async def _ready(self) -> None:
         """Return when both channels carry the kernel's answer to one request."""
@@ -222,8 +289,14 @@ class Kernel:
         return True
 
     def interrupt(self) -> None:
-        """Send SIGINT to the kernel and what it started, as Jupyter does."""
-        signal_group(self.pid, signal.SIGINT)
+        """Interrupt the kernel and what it started, as Jupyter does, where it can be."""
+        if not self.choice.interrupts:
+            return
+        if not self.choice.is_python and kernelspec(self.choice.kernel).interrupt_mode == "message":
+            message = self.client.session.msg("interrupt_request", {})
+            self._loop.call_soon_threadsafe(self.client.control_channel.send, message)
+        else:
+            signal_group(self.pid, signal.SIGINT)
 
     def watch(self, ended: Callable[[], None]) -> None:
         """Call ended, from a thread of its own, as soon as the process has ended."""

@@ -17,7 +17,7 @@ import sys
 from application import DEBUGGER_VARIABLES, IPKernelApp
 
 _HARNESS = os.path.dirname(os.path.abspath(__file__))
-_STREAM = 100  # the descriptor of the stream in a kernel that starts
+_HURRY = 100  # the descriptor of hurry in a kernel that starts
 _MAX_FD = 1 << 16  # above the container's own limit
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 
@@ -44,13 +44,17 @@ def run() -> None:
     IPKernelApp.launch_instance()
 
 
-def fork(connection_file: str, env: dict[str, str], folder: str, modules: list[str]) -> int:
+def fork(
+    connection_file: str, env: dict[str, str], folder: str, modules: list[str], hurry: int
+) -> int:
     """Start a kernel as a copy of this process, which has one thread; return its id.
 
     In the kernel, raises InKernelError. What this process was given since its start is not
-    in it, as no request has come yet, nor is any descriptor but that of the stream. While
-    that has nothing to read, modules are imported, and then it is closed too.
+    in it, as no request has come yet, nor is any descriptor but hurry, the end of a pipe
+    that nothing comes through: a module may be anybody's. Until the other end is closed,
+    modules are imported.
     """
+    from choice import PACKAGES
     from privileges import become_user
 
     gc.freeze()
@@ -64,17 +68,20 @@ def fork(connection_file: str, env: dict[str, str], folder: str, modules: list[s
         become_user()
         # As a program that is started anew has it; else its own /proc/self is closed to it.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
-        IPKernelApp.modules, IPKernelApp.stream = modules, os.dup2(0, _STREAM, inheritable=False)
+        IPKernelApp.modules, IPKernelApp.hurry = modules, os.dup2(hurry, _HURRY, inheritable=False)
         null = os.open(os.devnull, os.O_RDWR)
         for fd in range(3):
             os.dup2(null, fd)
-        os.closerange(3, _STREAM)
-        os.closerange(_STREAM + 1, _MAX_FD)
+        os.closerange(3, _HURRY)
+        os.closerange(_HURRY + 1, _MAX_FD)
         os.environ.clear()
         os.environ.update(env, JPY_PARENT_PID=str(os.getppid()))  # as jupyter_client does
         os.environ.update(DEBUGGER_VARIABLES)
         os.chdir(folder)
         _forget_harness()
+        if packages := env.get(PACKAGES):  # as an interpreter that starts has them
+            own = (i for i, path in enumerate(sys.path) if path.endswith("site-packages"))
+            sys.path.insert(next(own), packages)
         gc.enable()
         _set_arguments(connection_file)
     except BaseException:  # noqa: BLE001 - a fork must never return

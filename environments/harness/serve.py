@@ -28,9 +28,10 @@ import files
 import frames
 import warm
 from channels import Channels
+from choice import Choice
 from display import Display
-from execute import Executor, practise, tell_kernel
-from kernel import Kernel
+from execute import Executor, practise, run_silently, tell_kernel
+from kernel import SERVICE, Kernel, SilentKernelError
 from network import Proxy
 from privileges import KILL_SECONDS, kill_user, run_as_user
 from watchdog import Watchdog
@@ -38,13 +39,17 @@ from watchdog import Watchdog
 if TYPE_CHECKING:
     from step import Step
 
-NAME = "python3"  # of the kernelspec
 PLACE_SECONDS = 120.0  # for input files to arrive: 512 MiB from a slow service
 COLLECT_SECONDS = 60.0  # for new files to leave
+WAIT_CPU_NS = 2_000_000_000  # that a sandbox may use while it waits for a job
 
 
 class BadEnvironmentError(Exception):
     """A kernel that has started does not start with the variables of the job."""
+
+
+class BadPackagesError(Exception):
+    """No kernel starts with the packages that a caller has chosen."""
 
 
 @dataclass(frozen=True)
@@ -67,24 +72,25 @@ def main() -> None:
     # Only frames may go out through the stream: prints of libraries go to stderr.
     writer = frames.Writer(os.dup(1))
     os.dup2(2, 1)
-    reader = frames.Reader(0)
+    reader = frames.Reader(SERVICE)
     try:
         serve(reader, writer)
     except frames.StreamClosed:
         kill_user(KILL_SECONDS)
     except Exception as e:
         kill_user(KILL_SECONDS)
-        env = isinstance(e, BadEnvironmentError)
-        writer.write_json(frames.FAILED, {"message": f"{type(e).__name__}: {e}", "env": env})
+        report = {
+            "message": f"{type(e).__name__}: {e}",
+            "env": isinstance(e, BadEnvironmentError),
+            "packages": isinstance(e, BadPackagesError),
+        }
+        writer.write_json(frames.FAILED, report)
         raise
 
 
 def serve(reader: frames.Reader, writer: frames.Writer) -> None:
-    modules = json.loads(await_frame(reader, frames.WARM))["modules"]
-    kernel = Kernel(NAME, warm.environment({}), modules)
-    warm.after_fork()
-    codecs.register_error("ufffd", replacement)  # not in the kernel
-    early = practise(kernel)
+    choice = Choice.read(await_frame(reader, frames.WARM))
+    kernel, early = first_kernel(choice, reader)
     display = Display()
     writer.write_json(frames.READY, {"version": frames.VERSION})
     kind, payload = next_frame(reader, (frames.JOB, frames.SESSION), kernel)
@@ -99,12 +105,13 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     if job.network is not None:
         door = Proxy(**job.network)
         proxy, network = door.environment(), Channels(lambda: writer, door.listener)
-    if job.env or shadow(job.inputs, early) or kernel.has_ended():
+    told = choice.is_python  # also of what is new to it
+    if job.env or shadow(job.inputs, early) or kernel.has_ended() or (proxy and not told):
         # Some variables are read when an interpreter starts, or a library is loaded; and
         # a file named like a library is to be imported instead of it.
         kernel.close()
         try:
-            kernel = Kernel(NAME, warm.environment(proxy | job.env))
+            kernel = Kernel(choice, choice.environment(proxy | job.env))
         except RuntimeError as e:
             raise BadEnvironmentError(str(e)) from e
     elif proxy:
@@ -127,6 +134,30 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     cpu = cgroup.read().cpu_ns - begun  # with what a kernel does at its start and its end
     writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
     wait_for_the_end(reader)
+
+
+def first_kernel(choice: Choice, reader: frames.Reader) -> tuple[Kernel, list[str]]:
+    """Return a kernel that has done what it is to do before a job, and what it has imported."""
+    try:
+        kernel = Kernel(choice, choice.environment(), first=True)
+        warm.after_fork()
+        codecs.register_error("ufffd", replacement)  # not in the kernel
+        return kernel, practise(kernel) if choice.is_python else warm_up(kernel, reader.fd)
+    except RuntimeError as e:
+        if choice.packages and not isinstance(e, SilentKernelError):
+            raise BadPackagesError(str(e)) from e
+        raise
+
+
+def warm_up(kernel: Kernel, fd: int) -> list[str]:
+    """Run the cells that every run is to find done, until the service says something."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    for cell in kernel.choice.cells:
+        if poll.poll(0):
+            break
+        run_silently(kernel, cell)
+    return []
 
 
 def shadow(inputs: list[str], modules: list[str]) -> bool:
@@ -169,12 +200,16 @@ def next_frame(
 ) -> tuple[bytes, bytes]:
     """Return the next frame but pings and such, which must be of one of these kinds.
 
-    Raises RuntimeError where the kernel ends meanwhile: nobody else would know.
+    Raises RuntimeError where the kernel ends meanwhile, as nobody else would know, or does
+    something: a package that it has imported may have started to work, at nobody's cost.
     """
+    begun = cgroup.read().cpu_ns
     while True:
         if kernel is not None:
             await_input(reader.fd, kernel.pid)
         kind, payload = reader.read()
+        if kind == frames.PING and kernel and cgroup.read().cpu_ns - begun > WAIT_CPU_NS:
+            raise RuntimeError("the processor was used while there was nothing to do")
         if kind in expected:
             return kind, payload
         if kind not in (frames.PING, frames.HURRY):
@@ -242,7 +277,7 @@ def finish(
     writer: frames.Writer, nb: nbformat.NotebookNode, run: Run, outcome: dict[str, Any]
 ) -> None:
     """Send what the cells have left, and end every process of the user meanwhile."""
-    ends_by_itself = may_end_by_itself(run.executor, run.watchdog)
+    ends_by_itself = run.kernel.choice.finishes and may_end_by_itself(run.executor, run.watchdog)
     # What the kernel does at its end goes on while the notebook is sent.
     if ends_by_itself:
         run.kernel.ask_to_end()

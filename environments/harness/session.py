@@ -26,7 +26,6 @@ import zmq
 import cgroup
 import frames
 import serve
-import warm
 from attachment import Attachment, Attachments
 from channels import Channels
 from clerks import Clerks
@@ -67,6 +66,7 @@ class _KernelTarget:
 
     def __init__(self, kernel: Kernel) -> None:
         self.interrupt = kernel.interrupt
+        self.interrupts = kernel.choice.interrupts
 
     def kill(self) -> None:
         """End every process of the user.
@@ -100,7 +100,8 @@ class Session:
         self._channels = Channels(
             lambda: self._attachments.current, listener, clerks.open, clerks.turned
         )
-        self._env = warm.environment(proxy | terms.env)
+        self._choice = kernel.choice
+        self._env = self._choice.environment(proxy | terms.env)
         self._dispatcher = Dispatcher(
             fd,
             Intake(terms.token),
@@ -109,10 +110,11 @@ class Session:
             channels=self._channels,
             display=display,
         )
-        if terms.env or (terms.network or {}).get("ca") or kernel.has_ended():
+        told = self._choice.is_python and not (terms.network or {}).get("ca")
+        if terms.env or kernel.has_ended() or (proxy and not told):
             kernel.close()
             try:
-                kernel = Kernel(serve.NAME, self._env, in_session=True)
+                kernel = Kernel(self._choice, self._env, in_session=True)
             except RuntimeError as e:
                 raise serve.BadEnvironmentError(str(e)) from e
         elif proxy:
@@ -270,11 +272,11 @@ class Session:
         """Start another kernel; what else runs lives on, unless it leaves no room for one."""
         self._kernel.disconnect()
         try:
-            kernel = Kernel(serve.NAME, self._env, in_session=True)
+            kernel = Kernel(self._choice, self._env, in_session=True)
         except (RuntimeError, OSError):
             if not kill_user(KILL_SECONDS):
                 raise
-            kernel = Kernel(serve.NAME, self._env, in_session=True)
+            kernel = Kernel(self._choice, self._env, in_session=True)
         self._take(kernel)
         self._gone = False
         self._display.renew()  # where what ended the kernel ended that, too

@@ -15,6 +15,8 @@ GRACE_SECONDS = 1.0  # from the interrupt to the end of what does not heed it
 class Target(Protocol):
     """What runs: the kernel, or a command."""
 
+    interrupts: bool  # else there is nothing to wait for before its end
+
     def interrupt(self) -> None: ...
 
     def kill(self) -> None: ...
@@ -64,7 +66,7 @@ class Step:
         self._changed()
 
     def _wind_up(self) -> None:
-        self._due = time.monotonic() + GRACE_SECONDS
+        self._due = time.monotonic() + (GRACE_SECONDS if self.target.interrupts else 0.0)
         self.target.interrupt()
 
     def interrupt(self) -> None:

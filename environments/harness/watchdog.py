@@ -53,6 +53,8 @@ class Watchdog(threading.Thread):
             if self.reason or self._finished:
                 return
             self.reason = reason
+            if not self._kernel.choice.interrupts:
+                grace = 0.0
             self._deadline, self._kill_at = None, time.monotonic() + grace
         if grace:
             self._kernel.interrupt()

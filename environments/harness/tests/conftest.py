@@ -58,7 +58,7 @@ try:
 except SyntaxError:
     # This Python is older than the image's. What is tested here needs no kernel.
     _kernel = ModuleType("kernel")
-    vars(_kernel).update(DATA="/mnt/data", Kernel=object)
+    vars(_kernel).update(DATA="/mnt/data", SERVICE=0, Kernel=object, SilentKernelError=RuntimeError)
     sys.modules["kernel"] = _kernel
 
 

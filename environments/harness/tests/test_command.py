@@ -156,7 +156,8 @@ def test_number_of_pipes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Target:
-    def __init__(self) -> None:
+    def __init__(self, interrupts: bool = True) -> None:
+        self.interrupts = interrupts
         self.done: list[str] = []
 
     def interrupt(self) -> None:
@@ -190,6 +191,15 @@ def test_step(monkeypatch: pytest.MonkeyPatch) -> None:
     one.finish()
     one.interrupt()
     assert target.done == ["interrupt"] * 2 + ["kill"]
+
+
+def test_step_that_cannot_be_interrupted() -> None:
+    target = Target(interrupts=False)
+    one = Step(target, LONG, lambda: None)
+    one.start()
+    one.stop("timeout")
+    one.act()
+    assert target.done == ["interrupt", "kill"], "it is not waited for"
 
 
 def test_step_that_is_stopped_before_it_runs() -> None:

@@ -15,6 +15,7 @@ import cgroup
 import frames
 import serve
 import warm
+from choice import Choice
 
 JOB = {
     "notebook_bytes": 10,
@@ -157,7 +158,10 @@ def test_lone_surrogates_are_replaced(desc: str, text: str, written: str) -> Non
 class Part:
     """Stands for the executor, the watchdog and the kernel, and notes what is done."""
 
-    def __init__(self, reason: str = "", died: bool = False, quiet: bool = False) -> None:
+    def __init__(
+        self, reason: str = "", died: bool = False, quiet: bool = False, finishes: bool = True
+    ) -> None:
+        self.choice = Choice(finishes=finishes)
         self.reason, self.kernel_ended, self.errors = reason, died, ["ValueError"]
         self.broken, self.quiet = False, quiet
         self.dropped = [{"path": "cell 0", "reason": "too large"}]
@@ -201,10 +205,32 @@ KILLED = ["step_aside", "kill_user"]
 
 
 @pytest.mark.parametrize(
+    ("desc", "used", "ends"),
+    [("idle", serve.WAIT_CPU_NS // 2, False), ("at work", serve.WAIT_CPU_NS + 1, True)],
+)
+def test_what_waits_does_nothing(
+    desc: str, used: int, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter = iter((7, 7 + used))
+    monkeypatch.setattr(cgroup, "read", lambda: cgroup.Usage(next(counter), 0, 0))
+    with (
+        stream(frame(frames.PING) + frame(frames.JOB)) as (reader, _),
+        subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as kernel,
+    ):
+        waiting = SimpleNamespace(pid=kernel.pid)
+        if ends:
+            with pytest.raises(RuntimeError, match="processor"):
+                serve.await_frame(reader, frames.JOB, waiting)  # type: ignore[arg-type]
+        else:
+            assert serve.await_frame(reader, frames.JOB, waiting) == b""  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
     ("desc", "run", "done"),
     [
         ("something is left to do", Part(), ASKED),
         ("nothing is", Part(quiet=True), KILLED),
+        ("nothing ever is, in this language", Part(finishes=False), KILLED),
         ("interrupted", Part("timeout"), ASKED),
         (
             "interrupted, where the last cell to end left nothing",

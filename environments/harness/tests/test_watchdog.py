@@ -15,6 +15,7 @@ from wire import frame, stream
 
 import frames
 import watchdog
+from choice import Choice
 from watchdog import Watchdog
 
 GRACE = 0.2  # seconds, instead of one
@@ -29,6 +30,7 @@ class Scene:
         self.service = service
         self.done: list[tuple[str, float]] = []
         self.over = False
+        self.interrupts = True
         self.start = time.monotonic()
         self.kernel_ends: Callable[[], None] = lambda: None
         self.listening, self.client = os.pipe()
@@ -39,6 +41,7 @@ class Scene:
         kernel = SimpleNamespace(
             watch=lambda ended: setattr(self, "kernel_ends", ended),
             interrupt=lambda: self.note("interrupt"),
+            choice=Choice(interrupts=self.interrupts),
         )
         screen = SimpleNamespace(
             fileno=lambda: self.listening if display else -1,
@@ -145,6 +148,13 @@ def test_too_much_output(scene: Scene) -> None:
     dog.stop("output_limit")
     scene.until("kill")
     assert dog.reason == "output_limit"
+
+
+def test_what_cannot_be_interrupted_is_killed_at_once(scene: Scene) -> None:
+    scene.interrupts = False
+    dog = scene.watch(0.05)
+    scene.until("kill")
+    assert dog.reason == "timeout"
 
 
 def test_first_reason_stays(scene: Scene) -> None:

@@ -1,0 +1,12 @@
+#!/bin/sh
+# The last step of each language's image: run by its Dockerfile, with environments/harness
+# at /srv and environments/base at /media. Not by COPY, which keeps the modes of a host's
+# files. Compiled for good, as nothing can be written later.
+set -eu
+mkdir /opt/notebox
+cp --no-preserve=all /srv/*.py /opt/notebox/
+cp --no-preserve=all /media/installing.py /media/apt.py /opt/installers/
+cp --no-preserve=all /media/kernelrelay.py /opt/relay/
+/opt/venv/bin/python3 -m compileall -q -f --invalidation-mode unchecked-hash \
+    /opt/notebox /opt/installers /opt/relay
+rm -rf /run/secrets

@@ -3,6 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"notebox/dependencies"
 	"notebox/runner"
 )
 
@@ -12,6 +13,7 @@ type gauges struct {
 	sources                                   Sources
 	running, waiting, target, depth, existing *prometheus.Desc
 	sessions, opened, ended                   *prometheus.Desc
+	layers, layerBytes, installing            *prometheus.Desc
 }
 
 func newGauges(s Sources) *gauges {
@@ -19,15 +21,18 @@ func newGauges(s Sources) *gauges {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 	}
 	return &gauges{
-		sources:  s,
-		running:  desc("runs_running", "Runs that have a place now."),
-		waiting:  desc("runs_waiting", "Runs that wait for a place now."),
-		target:   desc("pool_target", "Sandboxes that are to be warm."),
-		depth:    desc("pool_sandboxes", "Sandboxes now, by state.", "state"),
-		existing: desc("sandboxes", "Sandboxes that exist now, in any state."),
-		sessions: desc("sessions", "Sessions that are open now, by state.", "state"),
-		opened:   desc("sessions_opened_total", "Sessions that were opened, and those gone on with after a restart."),
-		ended:    desc("sessions_ended_total", "Sessions that ended, by reason.", "reason"),
+		sources:    s,
+		running:    desc("runs_running", "Runs that have a place now."),
+		waiting:    desc("runs_waiting", "Runs that wait for a place now."),
+		target:     desc("pool_target", "Sandboxes that are to be warm."),
+		depth:      desc("pool_sandboxes", "Sandboxes now, by state.", "state"),
+		existing:   desc("sandboxes", "Sandboxes that exist now, in any state."),
+		sessions:   desc("sessions", "Sessions that are open now, by state.", "state"),
+		opened:     desc("sessions_opened_total", "Sessions that were opened, and those gone on with after a restart."),
+		layers:     desc("layers", "Sets of packages that are kept."),
+		layerBytes: desc("layer_bytes", "Bytes of all sets of packages that are kept."),
+		installing: desc("installs_running", "Sets of packages that are being installed."),
+		ended:      desc("sessions_ended_total", "Sessions that ended, by reason.", "reason"),
 	}
 }
 
@@ -51,6 +56,17 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	put(g.depth, pool.Sessions, "session")
 	put(g.depth, pool.Removing, "removing")
 	g.collectSessions(out, put)
+	g.collectPackages(out, put)
+}
+
+func (g *gauges) collectPackages(out chan<- prometheus.Metric, put func(*prometheus.Desc, int, ...string)) {
+	var now dependencies.Stats
+	if g.sources.Packages != nil {
+		now = g.sources.Packages()
+	}
+	put(g.layers, now.Layers)
+	put(g.installing, now.Installing)
+	out <- prometheus.MustNewConstMetric(g.layerBytes, prometheus.GaugeValue, float64(now.Bytes))
 }
 
 func (g *gauges) collectSessions(out chan<- prometheus.Metric, put func(*prometheus.Desc, int, ...string)) {

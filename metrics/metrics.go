@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"notebox/dependencies"
 	"notebox/runner"
 	"notebox/server"
 )
@@ -25,11 +26,12 @@ const readTime = 10 * time.Second
 const readAtOnce = 4
 
 // Sources are asked when somebody reads the metrics. None may wait; all must be set, but
-// for Sessions where there are none.
+// for Sessions and Packages where there are none.
 type Sources struct {
 	Pool     func() runner.PoolStats
 	Runs     func() (running, waiting int)
 	Sessions func() runner.SessionStats
+	Packages func() dependencies.Stats // nil where requests can have none
 	// Environments are the names that runs can have as their environment; another
 	// counts as "other".
 	Environments []string
@@ -46,6 +48,7 @@ type Metrics struct {
 	refusals *prometheus.CounterVec
 	reaped   prometheus.Counter
 	probes   *prometheus.CounterVec
+	installs *prometheus.CounterVec
 
 	requests     *prometheus.CounterVec
 	requestTimes *prometheus.HistogramVec
@@ -66,6 +69,7 @@ func New(s Sources) *Metrics {
 		refusals:     counters("refusals_total", "Requests and runs that were turned away, by reason.", "reason"),
 		reaped:       prometheus.NewCounter(options("reaped_sandboxes_total", "Sandboxes that an earlier process had left behind, removed.")),
 		probes:       counters("readiness_probes_total", "Runs of /readyz's own, by result.", "result"),
+		installs:     counters("installs_total", "Sets of packages that runs asked for, by result: there before (cached), installed (ok), impossible (failed), or a failure of the service or the registry (error).", "result"),
 		requests:     counters("http_requests_total", "HTTP requests that were answered, by route template, method and class of status.", "route", "method", "code"),
 		requestTimes: histograms("http_request_seconds", "Time from a request's head to the end of its answer.", "route", "method"),
 		storedBytes:  counters("stored_bytes_total", "Bytes that were stored, by kind of object.", "kind"),
@@ -76,7 +80,7 @@ func New(s Sources) *Metrics {
 		m.environments[name] = true
 	}
 	m.registry.MustRegister(
-		m.runs, m.phases, m.cpu, m.refusals, m.reaped, m.probes, m.requests, m.requestTimes,
+		m.runs, m.phases, m.cpu, m.refusals, m.reaped, m.probes, m.installs, m.requests, m.requestTimes,
 		m.storedBytes, m.storeErrors, m.storeTimes,
 		newGauges(s),
 		collectors.NewGoCollector(),
@@ -105,6 +109,9 @@ func (m *Metrics) begin() {
 	for _, result := range []string{resultOK, resultFailed} {
 		m.probes.WithLabelValues(result)
 	}
+	for _, result := range dependencies.Results() {
+		m.installs.WithLabelValues(result)
+	}
 	for _, operation := range operations() {
 		m.storeErrors.WithLabelValues(operation)
 		m.storeTimes.WithLabelValues(operation)
@@ -121,6 +128,9 @@ func (m *Metrics) Handler() http.Handler {
 
 // Registry is for tests, and for metrics of another package's own.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+
+// Installed counts a set of packages that a run asked for, by one of dependencies.Results.
+func (m *Metrics) Installed(result string) { m.installs.WithLabelValues(result).Inc() }
 
 // Reaped counts sandboxes that an earlier process had left behind.
 func (m *Metrics) Reaped(n int) { m.reaped.Add(float64(n)) }

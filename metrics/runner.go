@@ -59,7 +59,7 @@ func (m *Metrics) failed(environment string, err error) {
 		case runner.CodeFull, runner.CodeShare, runner.CodeUnavailable:
 			m.refusals.WithLabelValues(string(known.Code)).Inc()
 			return
-		case runner.CodeEnv: // the caller's variables: a request that is wrong
+		case runner.CodeEnv, runner.CodePackages: // the caller's choice: a request that is wrong
 			return
 		}
 	}

@@ -70,6 +70,10 @@ func TestError(t *testing.T) {
 			&notebook.Exception{Name: "E", Message: "m", Traceback: "Error in f(): x"},
 		},
 		{
+			"another kernel, which counts all lines", `"execution_count":1,"source":"\n\nstop('x')","outputs":[` + raised("E", "Cell In[1], line 3\nError: m") + `]`,
+			&notebook.Exception{Name: "E", Message: "m", Traceback: "Cell In[1], line 3\nError: m", Line: 3},
+		},
+		{
 			"no execution count", `"outputs":[` + raised("E", "Cell In[1], line 4") + `]`,
 			&notebook.Exception{Name: "E", Message: "m", Traceback: "Cell In[1], line 4"},
 		},

@@ -64,7 +64,8 @@ var cellFrame = regexp.MustCompile(`(?m)^(?: {0,2}(?:Cell|Input) In ?\[(\d+)\], 
 // line returns the 1-based line of the cell at which the exception out passed
 // through it, 0 where the traceback does not tell: that of the last frame with
 // the cell's own execution count. Frames of earlier cells, whose functions it
-// calls, have other counts.
+// calls, have other counts. What begins with such a frame is no traceback of
+// IPython's, and says the line itself.
 func line(out Output, cell cellHead) int {
 	frames := out.Traceback
 	// The message comes last, and may hold anything.
@@ -84,8 +85,8 @@ func line(out Output, cell cellHead) int {
 			found = n
 		}
 	}
-	if found == 0 {
-		return 0
+	if found == 0 || strings.HasPrefix(frames, "Cell In[") { // another kernel's, which counts all lines
+		return found
 	}
 	return found + leadingBlankLines(source)
 }

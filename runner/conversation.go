@@ -76,15 +76,12 @@ func (c *conversation) close() {
 	c.sandbox.Close()
 }
 
-// awaitReady has the sandbox import modules, and returns when it takes a job.
-// Where hurry is closed, it leaves out those that it has not imported yet.
-func (c *conversation) awaitReady(ctx context.Context, modules []string, hurry <-chan struct{}) error {
+// awaitReady has the sandbox start a kernel and do what that has to warm up, and returns
+// when it takes a job. Where hurry is closed, it leaves out what it has not done yet.
+func (c *conversation) awaitReady(ctx context.Context, kernel Kernel, hurry <-chan struct{}) error {
 	stop := context.AfterFunc(ctx, func() { c.sandbox.Close() })
 	defer stop()
-	if modules == nil {
-		modules = []string{}
-	}
-	sent := c.write(func(w io.Writer) error { return frame.WriteJSON(w, frame.KindWarm, frame.Warm{Modules: modules}) })
+	sent := c.write(func(w io.Writer) error { return frame.WriteJSON(w, frame.KindWarm, newWarm(kernel)) })
 	err := c.readReady(hurry) // knows more about a sandbox that has ended
 	if err == nil {
 		err = sent
@@ -100,6 +97,20 @@ func (c *conversation) awaitReady(ctx context.Context, modules []string, hurry <
 		go c.ping()
 	}
 	return err
+}
+
+func newWarm(k Kernel) frame.Warm {
+	w := frame.Warm{Kernel: k.name(), Modules: []string{}, Cells: []string{}, Interrupts: k.Interrupts, Finishes: k.Finishes, Env: k.Env, Packages: k.Packages}
+	if w.Env == nil {
+		w.Env = map[string]string{}
+	}
+	if k.isPython() {
+		w.Interrupts, w.Finishes = true, true
+		w.Modules = append(w.Modules, k.WarmUp...)
+	} else {
+		w.Cells = append(w.Cells, k.WarmUp...)
+	}
+	return w
 }
 
 func (c *conversation) readReady(hurry <-chan struct{}) error {
@@ -133,14 +144,18 @@ func (c *conversation) readReady(hurry <-chan struct{}) error {
 
 // wait notices the end of a sandbox that waits for a job: it says nothing before
 // that, so that the next frame is the run's first or its end. over is called in
-// either case. maxEvent is as for frame.Read.
-func (c *conversation) wait(maxEvent int64, over func()) {
+// either case, with what ended it where that is known. maxEvent is as for frame.Read.
+func (c *conversation) wait(maxEvent int64, over func(why error)) {
 	c.ahead = make(chan received, 1)
 	go func() {
 		var r received
 		r.kind, r.payload, r.err = frame.Read(c.sandbox, maxEvent)
+		why := r.err
+		if why == nil && r.kind == frame.KindFailed {
+			why = failure(r.payload)
+		}
 		c.ahead <- r
-		over()
+		over(why)
 	}()
 }
 
@@ -151,7 +166,7 @@ func (c *conversation) ended() bool { return len(c.ahead) > 0 }
 func (c *conversation) whyNotSent(sending error) error {
 	waited := c.ahead != nil
 	if !waited {
-		c.wait(0, func() {})
+		c.wait(0, func(error) {})
 	}
 	select {
 	case r := <-c.ahead:
@@ -362,7 +377,10 @@ func failureAs(payload []byte, public func(string) string) error {
 		return err
 	}
 	err = fmt.Errorf("the harness failed: %s", public(f.Message))
-	if f.Env {
+	switch {
+	case f.Packages:
+		return &Error{Code: CodePackages, Message: "the kernel does not start with these packages", Err: err}
+	case f.Env:
 		return &Error{Code: CodeEnv, Message: "the kernel does not start with these variables", Err: err}
 	}
 	return err

@@ -16,7 +16,8 @@ type Engine interface {
 	// Reap removes what an earlier process of this service left behind, and
 	// returns how many sandboxes that were. It touches no other service's.
 	Reap(ctx context.Context) (int, error)
-	// Ready reports why a sandbox of env could not be started now, or nil.
+	// Ready reports why a sandbox of env could not be started now, or nil. The error is
+	// ErrNoImage where there is no image of it.
 	Ready(ctx context.Context, env Environment) error
 }
 
@@ -33,6 +34,9 @@ type Keeper interface {
 	// what was adopted.
 	Adopt(ctx context.Context, name string) (Sandbox, error)
 }
+
+// ErrNoImage is that there is nothing to start sandboxes of an environment from.
+var ErrNoImage = errors.New("there is no such image")
 
 // ErrNoSandbox is that there is no sandbox to adopt.
 var ErrNoSandbox = errors.New("there is no such sandbox")

@@ -11,6 +11,7 @@ const (
 	CodeShare       Code = "share"       // no place to wait for this owner: come back later
 	CodeUnavailable Code = "unavailable" // sandboxes cannot be started now
 	CodeEnv         Code = "env"         // the kernel does not start with Spec.Env, and did without
+	CodePackages    Code = "packages"    // the kernel does not start with the packages of its image that a caller chose
 )
 
 // Error is a failure of the service with a message that a stranger may read.

@@ -51,17 +51,19 @@ func (p *Pool) fillAtOnce() int {
 
 // fillOne starts one sandbox for the stock, or for the run that claims it.
 func (p *Pool) fillOne(s *stock, f *filling) {
-	c, err := p.start(p.closing, s.Environment, p.options.Limits, s.Environment.WarmUp, f.hurry)
+	c, err := p.start(p.closing, s.Environment, s.limits, f.hurry)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.filling = slices.DeleteFunc(s.filling, func(o *filling) bool { return o == f })
 	switch {
 	case err != nil:
 		p.failed(s, err)
+		s.disappoint()
 	case f.claim != nil:
 		s.pause, s.resume = 0, time.Time{}
 		p.running++
-	case p.closing.Err() != nil || len(p.room) > 0: // others wait for room
+	case p.closing.Err() != nil || len(p.room) > 0, // others wait for room
+		s.byUse && len(s.warm) >= s.target: // it is not wanted any more
 		p.retire(c)
 	default:
 		s.pause, s.resume = 0, time.Time{}
@@ -98,14 +100,15 @@ func (p *Pool) resume() {
 // by itself. The lock is held.
 func (p *Pool) shelve(s *stock, c *conversation) {
 	s.warm = append(s.warm, &warmSandbox{c, time.Now()})
-	c.wait(frame.JSONGrowth*p.options.Limits.Output+frame.MaxControl, func() {
+	c.wait(frame.JSONGrowth*s.limits.Output+frame.MaxControl, func(why error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if i := slices.IndexFunc(s.warm, func(w *warmSandbox) bool { return w.conversation == c }); i >= 0 {
 			age := time.Since(s.warm[i].since)
 			s.warm = slices.Delete(s.warm, i, i+1)
-			p.log.Warn("a sandbox ended while it waited", "sandbox", c.sandbox.ID(), "after", age)
+			p.log.Warn("a sandbox ended while it waited", "sandbox", c.sandbox.ID(), "after", age, "error", why)
 			p.retire(c)
+			s.disappoint()
 			if age < poolTick { // or this host would do nothing else
 				s.resume = time.Now().Add(time.Second)
 				p.fillAfter(time.Second)
@@ -132,7 +135,9 @@ func (p *Pool) watch() {
 		}
 		p.mu.Lock()
 		for _, s := range p.stocks {
-			if since, ok := calm[s]; s.missed || !ok {
+			if s.byUse {
+				p.forget(s)
+			} else if since, ok := calm[s]; s.missed || !ok {
 				calm[s] = time.Now()
 			} else if time.Since(since) >= shrinkAfter {
 				s.target, calm[s] = max(s.Min, s.target-1), time.Now()

@@ -238,6 +238,27 @@ func TestSessionTakesAWarmSandbox(t *testing.T) {
 	})
 }
 
+// TestSessionEnded: who opened a session is told of its end, once, when it has no sandbox
+// any more.
+func TestSessionEnded(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		host := newHost(t, nil)
+		s := newSessions(t, host)
+		ended := 0
+		tell := func(spec *runner.SessionSpec) { spec.Ended = func() { ended++ } }
+		closed, left := s.open(tell), s.open(tell)
+		require.Zero(t, ended)
+		require.NoError(t, closed.Close(t.Context()))
+		require.Equal(t, 1, ended)
+		time.Sleep(6 * time.Hour)
+		s.requireGone(left, runner.GoneIdle)
+		require.Equal(t, 2, ended)
+		_, err := s.all.Open(t.Context(), s.spec(tell, func(spec *runner.SessionSpec) { spec.Environment.Image = runnertest.FakeMissing }))
+		require.Error(t, err)
+		require.Equal(t, 2, ended, "there was none")
+	})
+}
+
 func TestSessionStats(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newSessions(t, newHost(t, nil), func(o *sessionsOptions) { o.places = 1 })

@@ -36,8 +36,13 @@ type StockOptions struct {
 
 // PoolOptions of a Pool.
 type PoolOptions struct {
-	Limits       Limits // of the sandboxes that wait; runs with others start their own
-	Stocks       []StockOptions
+	Limits Limits // of the sandboxes that wait; runs with others start their own
+	Stocks []StockOptions
+	// LimitsOf are those of the sandboxes of an environment, by its name; nil: Limits.
+	LimitsOf func(environment string) Limits
+	// ByUse is how many sandboxes may wait in all, of environments without a stock of
+	// their own that runs have asked for lately.
+	ByUse        int
 	MaxSandboxes int           // that exist: starting, warm, running, being removed; 0 is no bound
 	FillAtOnce   int           // starts for the stocks at one time while nothing runs; 0 is 1
 	MaxAge       time.Duration // of one that waits; 0 is DefaultMaxAge
@@ -53,7 +58,7 @@ type Pool struct {
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	stocks   map[string]*stock // by the environment's name
+	stocks   map[stockKey]*stock
 	existing int
 	running  int
 	sessions int
@@ -72,15 +77,18 @@ func NewPool(engine Engine, o PoolOptions) *Pool {
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = DefaultStartTimeout
 	}
-	p := &Pool{engine: engine, options: o, log: o.Log, stocks: map[string]*stock{}}
+	if o.LimitsOf == nil {
+		o.LimitsOf = func(string) Limits { return o.Limits }
+	}
+	p := &Pool{engine: engine, options: o, log: o.Log, stocks: map[stockKey]*stock{}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	for _, s := range o.Stocks {
-		p.stocks[s.Environment.Name] = &stock{StockOptions: s, target: s.Min}
+		p.stocks[keyOf(s.Environment)] = &stock{StockOptions: s, limits: o.LimitsOf(s.Environment.Name), target: s.Min}
 	}
 	if o.Held {
 		p.demand = 1
 	}
-	if len(o.Stocks) > 0 {
+	if len(o.Stocks) > 0 || o.ByUse > 0 {
 		p.work.Go(p.watch)
 		p.mu.Lock()
 		p.fill()
@@ -150,10 +158,7 @@ func (p *Pool) take(ctx context.Context, env Environment, l Limits, until time.T
 		return nil, err
 	}
 	p.mu.Lock()
-	s := p.stocks[env.Name]
-	if s == nil || s.Environment.Image != env.Image || !p.fits(l) {
-		s = &stock{}
-	}
+	s := p.stockFor(env, l)
 	c := s.take()
 	if c != nil {
 		p.running++
@@ -162,7 +167,7 @@ func (p *Pool) take(ctx context.Context, env Environment, l Limits, until time.T
 		return c, nil
 	}
 	s.missed = true
-	s.target = min(s.target+1, max(s.Max, s.Min))
+	p.grow(s)
 	claim := s.claim()
 	if claim == nil {
 		p.demand++
@@ -193,7 +198,7 @@ func (p *Pool) giveUp(got claimed) {
 }
 
 // startFor starts a sandbox for a run that waits, which is counted as demand,
-// without importing anything ahead: what the run needs, it imports.
+// without anything done ahead: what the run needs, it imports.
 //
 // Where the run leaves, the start goes on to its end and is for nothing: so what
 // exists is counted at all times.
@@ -209,7 +214,7 @@ func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until ti
 	}
 	started := make(chan claimed, 1)
 	p.work.Go(func() {
-		c, err := p.start(p.closing, env, l, nil, nil)
+		c, err := p.start(p.closing, env.cold(), l, nil)
 		if err == nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -229,7 +234,7 @@ func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until ti
 
 // start returns a sandbox that is ready, in the room that the caller has taken. It
 // gives the room back where it fails, and waits for no removal.
-func (p *Pool) start(ctx context.Context, env Environment, l Limits, modules []string, hurry <-chan struct{}) (*conversation, error) {
+func (p *Pool) start(ctx context.Context, env Environment, l Limits, hurry <-chan struct{}) (*conversation, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.options.StartTimeout)
 	defer cancel()
 	sandbox, err := p.engine.Start(ctx, env, l)
@@ -240,7 +245,7 @@ func (p *Pool) start(ctx context.Context, env Environment, l Limits, modules []s
 		return nil, fmt.Errorf("start a sandbox: %w", err)
 	}
 	c := newConversation(sandbox, p.log)
-	if err := c.awaitReady(ctx, modules, hurry); err != nil {
+	if err := c.awaitReady(ctx, env.Kernel, hurry); err != nil {
 		err = fmt.Errorf("sandbox %s did not get ready: %w", sandbox.ID(), explainExit(err, p.log))
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -388,15 +393,4 @@ func (p *Pool) evict() bool {
 	p.retire(largest.warm[0].conversation)
 	largest.warm = largest.warm[1:]
 	return true
-}
-
-// fits reports whether the sandboxes of the stocks are good for a run. Their first
-// output is read with the bound that they were started with.
-func (p *Pool) fits(l Limits) bool {
-	return ofContainer(l) == ofContainer(p.options.Limits) && l.Output <= p.options.Limits.Output
-}
-
-// ofContainer leaves of limits what a container is made with.
-func ofContainer(l Limits) Limits {
-	return Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize, Inodes: l.Inodes}
 }

@@ -24,7 +24,7 @@ const (
 
 var (
 	modules = []string{"numpy", "pandas"}
-	python  = runner.Environment{Name: "python", Image: "python", WarmUp: modules}
+	python  = runner.Environment{Name: "python", Image: "python", Kernel: runner.Kernel{WarmUp: modules}}
 	rstats  = runner.Environment{Name: "r", Image: "r"}
 )
 

@@ -41,11 +41,42 @@ type Spec struct {
 
 // Environment names what a sandbox is started from.
 type Environment struct {
-	Name  string // "jupyter"
-	Image string // a reference that the engine can start
-	// WarmUp are modules that a kernel has imported before there is a job, the
-	// most wanted first. Runs see them in sys.modules, and nowhere else.
+	Name   string // "jupyter"
+	Image  string // a reference that the engine can start
+	Kernel Kernel // what runs in it; the zero value is the harness's own, for Python
+}
+
+// PythonKernel is the name of the kernel that the harness forks from itself.
+const PythonKernel = "python3"
+
+// Kernel is the Jupyter kernel of an environment, and how it is treated.
+type Kernel struct {
+	Name string // of the kernelspec in the image; "" is PythonKernel
+	// WarmUp is what is done before there is a job, the most wanted first: modules that
+	// PythonKernel imports, which runs see in sys.modules and nowhere else; cells that
+	// another kernel runs.
 	WarmUp []string
+	// Interrupts is that a cell can be interrupted, and Finishes that the kernel's own end
+	// does what a user can notice. PythonKernel has both.
+	Interrupts, Finishes bool
+	Env                  map[string]string // variables beside those of the kernelspec
+	Packages             bool              // the image has some that a caller has chosen
+}
+
+// isPython reports whether it is the harness's own.
+func (k Kernel) isPython() bool { return k.Name == "" || k.Name == PythonKernel }
+
+func (k Kernel) name() string {
+	if k.isPython() {
+		return PythonKernel
+	}
+	return k.Name
+}
+
+// cold is the same environment with nothing done ahead.
+func (e Environment) cold() Environment {
+	e.Kernel.WarmUp = nil
+	return e
 }
 
 // Input is a file for /mnt/data.

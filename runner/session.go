@@ -85,6 +85,9 @@ type SessionSpec struct {
 	// Note is the caller's own, and comes back with SessionInfo.Note, also after a
 	// restart of the service: what its protocol has to know. At most 4 KiB.
 	Note map[string]string
+	// Ended is called when a session that was opened is over in this process, and its
+	// sandbox with it; not where it goes on in a later one. May be nil.
+	Ended func()
 }
 
 // SessionInfo is what is known of a session.

@@ -55,6 +55,9 @@ func (s *LiveSession) wind(end *GoneError) {
 	s.link.network.wait()
 	s.all.pool.done(s.link.c)
 	s.all.remove(s, end)
+	if s.spec.Ended != nil {
+		s.spec.Ended()
+	}
 	close(s.ended)
 }
 

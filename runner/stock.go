@@ -8,12 +8,29 @@ import (
 // stock is what a Pool has of one environment. It is guarded by the pool's lock.
 type stock struct {
 	StockOptions
+	limits  Limits         // of its sandboxes
+	byUse   bool           // there because of runs, and not for good
+	used    time.Time      // when a run last asked for one
 	target  int            // how many are to be warm
 	warm    []*warmSandbox // the oldest first
 	filling []*filling     // being started for the stock, the oldest first
 	missed  bool           // since the last tick: somebody found none that was warm
 	pause   time.Duration  // before the next start, where the last one failed
 	resume  time.Time
+}
+
+// stockKey says which sandboxes are alike: an environment's name, its image, which
+// holds its packages, and the kernel that runs in it.
+type stockKey struct{ environment, image, kernel string }
+
+func keyOf(env Environment) stockKey {
+	return stockKey{env.Name, env.Image, env.Kernel.name()}
+}
+
+// fits reports whether its sandboxes are good for a run. Their first output is read with
+// the bound that they were started with.
+func (s *stock) fits(l Limits) bool {
+	return ofContainer(l) == ofContainer(s.limits) && l.Output <= s.limits.Output
 }
 
 // warmSandbox is one that is ready and waits for a job.
@@ -59,6 +76,14 @@ func (s *stock) claim() <-chan claimed {
 	return nil
 }
 
+// disappoint lowers the target of a stock by use one of whose sandboxes did not last, until
+// the next run that misses one: its packages may be the cause, and the cost nobody's.
+func (s *stock) disappoint() {
+	if s.byUse {
+		s.target = max(0, s.target-1)
+	}
+}
+
 // coming is how many are warm or will be, for nobody in particular.
 func (s *stock) coming() int {
 	n := len(s.warm)
@@ -68,4 +93,9 @@ func (s *stock) coming() int {
 		}
 	}
 	return n
+}
+
+// ofContainer leaves of limits what a container is made with.
+func ofContainer(l Limits) Limits {
+	return Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize, Inodes: l.Inodes}
 }

@@ -70,7 +70,7 @@ func newService(t *testing.T, tracer trace.Tracer, change ...func(*server.Config
 	cfg := server.Config{
 		Runner: s.metrics.Runner(admission), Store: store,
 		Metrics: s.metrics.Handler(), Observer: s.metrics, Pool: pool.Stats, Prober: runner.NewSingleUse(pool),
-		Environments: []environments.Environment{{Name: "jupyter", Language: "python", Kernel: "python3", Image: "fake", MediaTypes: []string{"text/x-python"}}},
+		Environments: []environments.Environment{{Name: "jupyter", Language: "python", Kernel: environments.Kernel{Name: "python3"}, Image: "fake", MediaTypes: []string{"text/x-python"}}},
 		TempDir:      t.TempDir(), Log: log,
 	}
 	for _, c := range change {

@@ -103,7 +103,7 @@ func TestSessionAdopted(t *testing.T) {
 	token := make([]byte, frame.TokenSize)
 	_, _ = rand.Read(token)
 	w := wire{t, s}
-	w.send(frame.KindWarm, frame.Warm{})
+	w.send(frame.KindWarm, runnertest.Warm())
 	w.until(frame.KindReady)
 	w.send(frame.KindSession, frame.Session{Token: token, TTLSeconds: 3600, Env: map[string]string{}})
 	w.until(frame.KindKept)
@@ -150,7 +150,7 @@ func TestSessionTTL(t *testing.T) {
 	s, err := e.Start(t.Context(), environment(t), smallLimits())
 	require.NoError(t, err)
 	w := wire{t, s}
-	w.send(frame.KindWarm, frame.Warm{})
+	w.send(frame.KindWarm, runnertest.Warm())
 	w.until(frame.KindReady)
 	w.send(frame.KindSession, frame.Session{Token: make([]byte, frame.TokenSize), TTLSeconds: 1, Env: map[string]string{}})
 	w.until(frame.KindKept)

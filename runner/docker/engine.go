@@ -123,11 +123,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 				s.Close()
 			}
 		}
-		if errors.Is(err, errNotAsked) { // or each request to a service without a daemon would leave something to do
-			e.look(name, false)
-			return
-		}
-		e.removeUntilGone(name, errors.Is(err, errUnanswered))
+		e.removeCreated(name, err)
 	})
 	select {
 	case a := <-answers:
@@ -305,6 +301,16 @@ func (e *Engine) removeLater(names ...string) {
 	})
 }
 
+// removeCreated removes in the background what create has made, or may have: err is what
+// it came to.
+func (e *Engine) removeCreated(name string, err error) {
+	if errors.Is(err, errNotAsked) { // or each request to a service without a daemon would leave something to do
+		e.look(name, false)
+		return
+	}
+	e.ending.Go(func() { e.removeUntilGone(name, errors.Is(err, errUnanswered)) })
+}
+
 // removeUntilGone removes as often as it takes. One whose creation was asked
 // for and not answered is looked for again and again, as it may yet come to be.
 func (e *Engine) removeUntilGone(name string, unanswered bool) {
@@ -346,22 +352,24 @@ func (e *Engine) looksAfter(name string) bool {
 // or has no room on its disk, and all of that may be over soon. What it refuses to
 // do for our asking is a fault of ours.
 func (e *Engine) explain(err error) error {
-	message := ""
+	return explain(err, "starting a sandbox took too long", "the Docker daemon does not start sandboxes")
+}
+
+// explain takes the public words for what took too long, and for what failed.
+func explain(err error, late, message string) error {
 	switch {
 	case errors.As(err, new(*runner.Error)), errdefs.IsInvalidArgument(err), errors.Is(err, context.Canceled):
 		return err
 	case client.IsErrConnectionFailed(err):
 		message = "the Docker daemon does not answer"
 	case errors.Is(err, context.DeadlineExceeded):
-		message = "starting a sandbox took too long"
-	default:
-		message = "the Docker daemon does not start sandboxes"
+		message = late
 	}
 	return unavailable(message, err)
 }
 
 func imageMissing(err error) error {
-	return unavailable("the sandbox image is missing: build it with `make image`", err)
+	return unavailable("the sandbox image is missing: build it with `make images`", fmt.Errorf("%w: %w", runner.ErrNoImage, err))
 }
 
 func unavailable(message string, err error) error {

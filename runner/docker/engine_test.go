@@ -32,7 +32,7 @@ func TestEngine(t *testing.T) {
 // environment returns the image that belongs to this source, or the one that
 // NOTEBOX_TEST_IMAGE names.
 func environment(t testing.TB) runner.Environment {
-	all, err := environments.Load()
+	all, err := environments.Load("")
 	require.NoError(t, err)
 	env := runner.Environment{Name: all[0].Name, Image: all[0].Image}
 	if other := os.Getenv("NOTEBOX_TEST_IMAGE"); other != "" {

@@ -15,9 +15,12 @@ print("end")`
 print("started", flush=True)
 time.sleep(600)`
 	CellStubborn = `import time
-print("started", flush=True)
+started = False
 while True:
     try:
+        if not started:
+            started = True
+            print("started", flush=True)
         time.sleep(600)
     except KeyboardInterrupt:
         pass`

@@ -81,7 +81,7 @@ func (f *Fake) takeJob(stream Stream) (j fakeJob, session *frame.Session, err er
 	ready := sync.OnceValue(func() error {
 		return frame.WriteJSON(stream, frame.KindReady, frame.Ready{Version: frame.Version})
 	})
-	if f.WarmUp > 0 && len(warm.Modules) > 0 {
+	if f.WarmUp > 0 && len(warm.Modules)+len(warm.Cells) > 0 {
 		// An error shows on the reading side.
 		imports := time.AfterFunc(f.WarmUp, func() { _ = ready() })
 		defer imports.Stop()

@@ -71,6 +71,9 @@ func (s *fakeSession) end(reason runner.GoneReason) {
 	if s.kernel != nil {
 		s.kernel.end(errCancelled)
 	}
+	if s.spec.Ended != nil {
+		s.spec.Ended()
+	}
 }
 
 // Run implements runner.Session.

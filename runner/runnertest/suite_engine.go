@@ -161,8 +161,16 @@ func (h Harness) start(t *testing.T, e runner.Engine) wire {
 	return wire{s}
 }
 
+// Warm is the first frame for the harness's own kernel, which imports nothing ahead.
+func Warm() frame.Warm {
+	return frame.Warm{
+		Kernel: runner.PythonKernel, Modules: []string{}, Cells: []string{},
+		Interrupts: true, Finishes: true, Env: map[string]string{},
+	}
+}
+
 func (w wire) ready(t *testing.T) {
-	require.NoError(t, frame.WriteJSON(w, frame.KindWarm, frame.Warm{Modules: []string{}}))
+	require.NoError(t, frame.WriteJSON(w, frame.KindWarm, Warm()))
 	kind, payload, err := frame.Read(w, 0)
 	require.NoError(t, err)
 	require.Equal(t, frame.KindReady, kind)

@@ -182,9 +182,16 @@ type FileEntry struct {
 }
 
 type (
-	// Warm says what to import before a job is there. The JSON name is the harness's.
+	// Warm says which kernel to start, and what to do with it before a job is there. The
+	// JSON names are those of the harness.
 	Warm struct {
-		Modules []string `json:"modules"`
+		Kernel     string            `json:"kernel"`  // of a kernelspec in the image
+		Modules    []string          `json:"modules"` // that a kernel of the harness's own imports
+		Cells      []string          `json:"cells"`   // that another one runs
+		Interrupts bool              `json:"interrupts"`
+		Finishes   bool              `json:"finishes"`
+		Env        map[string]string `json:"env"`      // of the kernel and of commands
+		Packages   bool              `json:"packages"` // some of the image's are a caller's choice
 	}
 	// Network has the harness offer a proxy. The JSON name is the harness's.
 	Network struct {
@@ -232,8 +239,9 @@ type (
 	}
 	// Failed is the harness's own failure.
 	Failed struct {
-		Message string `json:"message"`
-		Env     bool   `json:"env"` // it is the variables that the job brought
+		Message  string `json:"message"`
+		Env      bool   `json:"env"`      // it is the variables that the job brought
+		Packages bool   `json:"packages"` // it is what Warm calls Packages
 	}
 )
 

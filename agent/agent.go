@@ -47,6 +47,7 @@ func New(c Config) (*Agent, error) {
 	}
 	a.about.Session = c.Sessions
 	if c.Sessions {
+		a.about.Languages = a.about.Languages[:min(len(a.about.Languages), 1)] // a session has one
 		var ok bool
 		if a.sessions, ok = c.Executor.(Sessions); !ok {
 			return nil, errors.New("agent: the executor has no sessions")

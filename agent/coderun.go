@@ -16,8 +16,12 @@ func (x *question) runCode(ctx context.Context, c ToolCall) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("a call: %w", err)
 	}
-	call, err := tool.Parse(raw, tool.ChatCompletions)
-	step := Step{Role: CodeAgent, Tool: tool.Name, Input: call.Code}
+	languages := x.conversation.agent.about.Languages
+	call, err := tool.Parse(raw, tool.ChatCompletions, languages...)
+	if err == nil && len(call.Dependencies) > 0 && x.conversation.agent.sessions != nil {
+		err = tool.ErrSessionPackages
+	}
+	step := Step{Role: CodeAgent, Tool: tool.Name, Input: call.Code, Dependencies: call.Dependencies}
 	if err != nil {
 		step.Input = c.Arguments
 	}
@@ -26,13 +30,25 @@ func (x *question) runCode(ctx context.Context, c ToolCall) (outcome, error) {
 		step.Status, step.Output = statusRefused, err.Error()
 		return outcome{step: step}, nil
 	}
-	mended, err := json.Marshal(map[string]string{"code": call.Code})
+	fields := map[string]any{"code": call.Code}
+	language := "python"
+	switch {
+	case call.Language != "":
+		language, fields["language"] = call.Language, call.Language
+	case len(languages) > 0:
+		language = languages[0].Name
+	}
+	if len(call.Dependencies) > 0 {
+		fields["dependencies"] = call.Dependencies
+	}
+	mended, err := json.Marshal(fields)
 	if err != nil {
 		return outcome{}, fmt.Errorf("a call: %w", err)
 	}
 	result, note, err := x.execute(ctx, Run{
-		Language: "python", Code: call.Code, Timeout: min(call.Timeout, x.conversation.agent.about.MaxTimeout),
-		Tell: func(text string) { x.sink(Event{Kind: EventLive, Role: CodeAgent, Text: text}) },
+		Language: language, Code: call.Code, Timeout: min(call.Timeout, x.conversation.agent.about.MaxTimeout),
+		Dependencies: call.Dependencies,
+		Tell:         func(text string) { x.sink(Event{Kind: EventLive, Role: CodeAgent, Text: text}) },
 	})
 	var refused *tool.CallError
 	switch {

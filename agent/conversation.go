@@ -162,7 +162,7 @@ func (x *question) askCodeAgent(ctx context.Context, text string) (string, error
 	c := x.conversation
 	messages := append(c.code.messages(), Message{Role: RoleUser, Text: text})
 	said, all, err := x.converse(ctx, role{
-		name: CodeAgent, mind: c.agent.code, instructions: codePrompt(c.agent.code.Prompt),
+		name: CodeAgent, mind: c.agent.code, instructions: codePrompt(c.agent.about.Languages, c.agent.code.Prompt),
 		tools: []Tool{codeTool(c.agent.about)}, call: x.runCode,
 	}, messages)
 	if err == nil {

@@ -40,6 +40,8 @@ type Step struct {
 	Input  string `json:"input"`  // the code; of the file agent the arguments
 	Status string `json:"status"` // of the run; "refused" where nothing was run; "" while it goes on
 	Output string `json:"output"` // what the model is told
+	// Dependencies are the packages that the call named.
+	Dependencies []string `json:"dependencies,omitempty"`
 }
 
 // Failed reports whether the model has something to correct.

@@ -36,8 +36,11 @@ type Run struct {
 	Timeout  time.Duration // 0: the service's default
 	Files    []File        // to be put in /mnt/data before
 	Session  string        // to run in; "": a sandbox of its own
-	// Tell is called with what the program puts out, as it does, from the goroutine of
-	// Execute. It may be nil; not every Executor calls it.
+	// Dependencies are packages to be installed, in the language's notation; never of a
+	// run in a session. That they cannot be had is for the model too.
+	Dependencies []string
+	// Tell is called with what the program puts out, and before it what is said of
+	// installing, as it comes, from the goroutine of Execute. It may be nil; not every Executor calls it.
 	Tell func(text string)
 }
 

@@ -37,7 +37,7 @@ func cpuTime(out *runner.Outcome, err error, took time.Duration, l runner.Limits
 	switch {
 	case errors.As(err, &gone) && gone.Reason != runner.GoneLost:
 		return 0 // it ended before the run had its turn
-	case errors.As(err, &notBegun) && notBegun.Code != runner.CodeEnv:
+	case errors.As(err, &notBegun) && notBegun.Code != runner.CodeEnv && notBegun.Code != runner.CodePackages:
 		return 0
 	case err != nil:
 		took = min(took, l.Timeout) // its wait for a place is in it, and not known

@@ -25,7 +25,7 @@ func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result,
 	e.ctx = below(e.ctx, ctx)
 	if err := x.plan(ctx, e, r); err != nil {
 		s.discard(e)
-		return nil, ofModelsCode(err)
+		return nil, ofModelsCall(err)
 	}
 	t := &ticket{server: s, id: e.id, owner: e.owner, limits: e.plan.spec.Limits, own: e}
 	t.start(silence{})
@@ -36,7 +36,7 @@ func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result,
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case end.problem != nil:
-		return nil, ofModelsCode(end.problem)
+		return nil, ofModelsCall(end.problem)
 	}
 	result := resultOf(e.answer)
 	return &result, nil
@@ -44,7 +44,7 @@ func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result,
 
 // plan checks what a model wants to run, and makes it known to this process.
 func (x *agentExecutor) plan(ctx context.Context, e *execution, r agent.Run) (err error) {
-	req := &request{Code: ptr(text(r.Code)), Language: ptr(text(toolLanguage)), linkImages: true}
+	req := &request{Code: ptr(text(r.Code)), Language: ptr(text(r.Language)), Dependencies: texts(r.Dependencies), linkImages: true}
 	if r.Timeout > 0 {
 		req.Timeout = ptr(seconds(r.Timeout.Seconds()))
 	}
@@ -61,9 +61,13 @@ func (x *agentExecutor) plan(ctx context.Context, e *execution, r agent.Run) (er
 	return x.server.register(ctx, e)
 }
 
-// ofModelsCode makes an error for the model of what is wrong with its program.
-func ofModelsCode(err error) error {
+// ofModelsCall makes an error for the model of what is wrong with its program, and of
+// packages that it cannot have.
+func ofModelsCall(err error) error {
 	var p *problem
+	if errors.As(err, &p) && p.ofPackages() {
+		return tool.PackagesError("%s", p.detail())
+	}
 	if errors.As(err, &p) && p.field == "code" && p.status < http.StatusInternalServerError {
 		return &tool.CallError{Reason: "its program " + p.text}
 	}

@@ -95,9 +95,9 @@ func (s *Server) runAgent(c echo.Context) error {
 	}
 	id = "ask_" + strings.TrimPrefix(id, "run_")
 	c.Set(runKey, id)
-	about, err := s.aboutTool(caller)
-	if err != nil {
-		return err // the caller's key does not have the language
+	about := s.aboutTool()
+	if about.Languages, err = s.toolLanguages(caller, ""); err != nil {
+		return err // the caller's key has no language
 	}
 	a, err := s.agents.agent(&agentExecutor{s, caller, s.base(c.Request())}, about)
 	if err != nil {

@@ -64,7 +64,7 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 	work := s.intakeSpace()
 	defer work.done()
 	in := &input{field: "file", url: from}
-	if err := s.fetcher.fetchAll(ctx, &inputs{list: []*input{in}}, min(s.maxUpload, s.limits.DataSize), work.workspace); err != nil {
+	if err := s.fetcher.fetchAll(ctx, &inputs{list: []*input{in}}, min(s.maxUpload, s.dataSizeOf(b.session)), work.workspace); err != nil {
 		return "", ofDifyFetch(err)
 	}
 	if name == "" {
@@ -119,7 +119,7 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 		return "", ofDifyFile(difyPathField, err)
 	}
 	defer content.Close()
-	if most := s.limits.DataSize; info.Size > most { // only a sparse one is, of whatever size
+	if most := s.dataSizeOf(b.session); info.Size > most { // only a sparse one is, of whatever size
 		return "", tooLarge(difyPathField, "it is longer than the %d bytes that %s has room for: a sparse file is not stored", most, dataDir)
 	}
 	copyID, err := runID(s.now())

@@ -129,15 +129,13 @@ func (s *Server) textSoFar(p *plan) string {
 
 // plan is what a program is to be run as: a request of the native API with a session.
 func (b *difySandbox) plan(ctx context.Context, program dify.Program) (*plan, error) {
-	language := pythonLanguage
-	if program.Bash {
-		language = bash
+	req := &request{Code: ptr(text(program.Source)), Session: ptr(text(b.session.Info().ID)), linkImages: true}
+	if isBash(program.Language) { // else it is the kernel's, as Runs has told
+		req.Language = ptr(text(bash))
 	}
-	id := b.session.Info().ID
-	p, err := b.of.server.makePlan(ctx, &request{
-		Code: ptr(text(program.Source)), Language: ptr(text(language)), Session: ptr(text(id)), linkImages: true,
-	}, b.of.caller)
+	p, err := b.of.server.makePlan(ctx, req, b.of.caller)
 	if err == nil {
+		p.installs = false // no call of the Dify tool names packages
 		err = p.session.whyLost()
 	}
 	return p, ofDifyRun(program.Field, noSandbox(err))
@@ -159,6 +157,3 @@ func ofDifyRun(field string, err error) error {
 	}
 	return &told
 }
-
-// pythonLanguage is the language of what run_code runs that is not bash.
-const pythonLanguage = "python"

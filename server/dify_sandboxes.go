@@ -7,6 +7,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,8 +20,11 @@ import (
 // noteConversation is the note of a session that is a conversation's: the hash of its id.
 const noteConversation = "dify-conversation"
 
-// difyLanguages are what a sandbox of package dify runs, by the names that it has there.
-func difyLanguages() []string { return []string{"py", "bash"} }
+// difyPython is what package dify calls Python in its answers.
+const difyPython = "py"
+
+// difyPythons are names of it that need be no alias of its environment.
+var difyPythons = []string{"py", "python3"}
 
 // difySandboxes are a caller's sessions, as package dify has them.
 type difySandboxes struct {
@@ -29,9 +34,15 @@ type difySandboxes struct {
 }
 
 // Open implements dify.Sandboxes.
-func (d *difySandboxes) Open(ctx context.Context, conversation string) (dify.Sandbox, error) {
+func (d *difySandboxes) Open(ctx context.Context, conversation, language string) (dify.Sandbox, error) {
+	if slices.ContainsFunc(difyPythons, func(name string) bool { return strings.EqualFold(name, language) }) {
+		language = toolLanguage
+	}
 	if conversation == "" {
-		return d.open(ctx, nil)
+		return d.open(ctx, language, nil)
+	}
+	if env := d.server.byLanguage(language); env != nil && env.Name != d.server.environments[0].Name {
+		conversation += "\n" + env.Name
 	}
 	sum := sha256.Sum256([]byte(conversation))
 	hash := hex.EncodeToString(sum[:])
@@ -48,7 +59,7 @@ func (d *difySandboxes) Open(ctx context.Context, conversation string) (dify.San
 			return &difySandbox{d, session}, nil
 		}
 	}
-	return d.open(ctx, map[string]string{noteConversation: hash})
+	return d.open(ctx, language, map[string]string{noteConversation: hash})
 }
 
 // Find implements dify.Sandboxes.
@@ -110,18 +121,50 @@ func (b *difySandbox) Info() dify.Info {
 	known := b.session.Info()
 	return dify.Info{
 		ID: known.ID, Status: dify.StatusRunning, CreatedAt: known.Created.UTC(), ExpiresAt: known.Expires.UTC(),
-		IdleSeconds: known.Idle.Seconds(), WorkingDirectory: dify.DataDir, Languages: difyLanguages(), Network: known.Network,
+		IdleSeconds: known.Idle.Seconds(), WorkingDirectory: dify.DataDir, Languages: b.languages(), Network: known.Network,
 	}
 }
 
-// open makes a new session, as POST /v1/sessions does of an empty request.
-func (d *difySandboxes) open(ctx context.Context, note map[string]string) (dify.Sandbox, error) {
+// languages are what the sandbox runs, by the names that they have here.
+func (b *difySandbox) languages() []string {
+	name := b.session.Info().Environment
+	if env := b.of.server.byName(name); env != nil {
+		name = env.Language
+	}
+	switch {
+	case isBash(name):
+		return []string{dify.Bash}
+	case name == toolLanguage:
+		name = difyPython
+	}
+	return []string{name, dify.Bash}
+}
+
+// Runs implements dify.Sandbox.
+func (b *difySandbox) Runs(language string) bool {
+	if isBash(language) {
+		return true
+	}
+	own := b.of.server.byName(b.session.Info().Environment)
+	if own != nil && own.Language == toolLanguage && slices.ContainsFunc(difyPythons, func(name string) bool { return strings.EqualFold(name, language) }) {
+		return true
+	}
+	other := b.of.server.byLanguage(language)
+	return own != nil && other != nil && own.Name == other.Name
+}
+
+// open makes a new session, as POST /v1/sessions does of a request with a language alone.
+func (d *difySandboxes) open(ctx context.Context, language string, note map[string]string) (dify.Sandbox, error) {
 	s := d.server
 	open := len(s.sessions.List(d.caller.Owner()))
 	if err := errors.Join(d.caller.MayOpenSession(open), d.caller.MayUseCPU()); err != nil {
 		return nil, err
 	}
-	spec, err := s.sessionSpec(d.c, &sessionRequest{})
+	var asked sessionRequest
+	if language != "" {
+		asked.Language = ptr(text(language))
+	}
+	spec, err := s.sessionSpec(d.c, &asked)
 	if err != nil {
 		return nil, err
 	}

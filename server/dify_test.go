@@ -277,6 +277,31 @@ func TestDifyOutputIsForAModel(t *testing.T) {
 	}
 }
 
+// TestDifyLanguages: a sandbox has one beside bash, and a conversation a sandbox for each.
+func TestDifyLanguages(t *testing.T) {
+	s := newDify(t)
+	create := func(fields map[string]string) (id string, languages []any) {
+		created := s.good("create_sandbox", fields)
+		return created["sandbox_id"].(string), created["info"].(map[string]any)["languages"].([]any)
+	}
+	first, languages := create(map[string]string{"conversation_id": "c"})
+	require.Equal(t, []any{"py", "bash"}, languages)
+	id, languages := create(map[string]string{"conversation_id": "c", "language": "R"})
+	require.Equal(t, []any{"r", "bash"}, languages)
+	require.NotEqual(t, first, id)
+	again, _ := create(map[string]string{"conversation_id": "c", "language": "r"})
+	require.Equal(t, id, again)
+	again, _ = create(map[string]string{"conversation_id": "c", "language": "python3"})
+	require.Equal(t, first, again)
+
+	require.Contains(t, s.good("run_code", in(id, "code", "1/0"))["output"], "ZeroDivisionError", "it is what the fake kernel says")
+	require.Contains(t, s.good("run_code", in(id, "code", "1/0", "language", "r"))["output"], "ZeroDivisionError")
+	require.EqualValues(t, 127, s.good("run_code", in(id, "code", "nosuch", "language", "sh"))["exit_code"])
+	require.EqualValues(t, 127, s.good("execute_command", in(id, "command", "nosuch"))["exit_code"])
+	requireInvalid(t, s.call("run_code", in(id, "code", "1", "language", "py")), "language", "which runs r and bash; create_sandbox")
+	requireInvalid(t, s.call("create_sandbox", map[string]string{"language": "cobol"}), "language", "python, r")
+}
+
 // TestDifyIsAnsweredInTime: whatever the code does, its client hears of it before Dify
 // gives up.
 func TestDifyIsAnsweredInTime(t *testing.T) {

@@ -19,12 +19,20 @@ type environmentEntry struct {
 	Language      string                 `json:"language"`
 	Aliases       []string               `json:"aliases"`
 	Default       bool                   `json:"default"`
+	Available     bool                   `json:"available"` // its image is installed
 	DisplayName   string                 `json:"display_name"`
 	Kernel        string                 `json:"kernel"`
 	FileExtension string                 `json:"file_extension"`
 	MediaTypes    []string               `json:"media_types"`
 	Packages      []environments.Package `json:"packages"`
 	Notes         []string               `json:"notes"`
+	Dependencies  *dependenciesEntry     `json:"dependencies,omitempty"` // of requests; nil: they can have none
+}
+
+// dependenciesEntry says which packages requests may ask for.
+type dependenciesEntry struct {
+	Notation string   `json:"notation"`          // pip, npm or apt
+	Allowed  []string `json:"allowed,omitempty"` // the only ones; none: all
 }
 
 // limitsEntry is what one run may use. Sizes are bytes, times seconds.
@@ -70,10 +78,14 @@ func (s *Server) listEnvironments(c echo.Context) error {
 		if !caller.Sees(e.Name, e.Language) {
 			continue
 		}
+		var installs *dependenciesEntry
+		if s.canInstall(&e) {
+			installs = &dependenciesEntry{e.Dependencies.Notation, s.dependencies.Allowed()}
+		}
 		answer.Environments = append(answer.Environments, environmentEntry{
-			Name: e.Name, Language: e.Language, Aliases: orEmpty(e.Aliases), Default: i == 0,
-			DisplayName: e.DisplayName, Kernel: e.Kernel, FileExtension: e.FileExtension,
-			MediaTypes: orEmpty(e.MediaTypes), Packages: orEmpty(e.Packages), Notes: orEmpty(e.Notes),
+			Name: e.Name, Language: e.Language, Aliases: orEmpty(e.Aliases), Default: i == 0, Available: s.available(e.Name),
+			DisplayName: e.DisplayName, Kernel: e.Kernel.Name, FileExtension: e.FileExtension,
+			MediaTypes: orEmpty(e.MediaTypes), Packages: orEmpty(e.Packages), Notes: orEmpty(e.Notes), Dependencies: installs,
 		})
 	}
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)

@@ -38,7 +38,7 @@ func Example() {
 	api, err := server.New(server.Config{
 		Runner:       echo{},
 		Store:        store,
-		Environments: []environments.Environment{{Name: "jupyter", Language: "python", Kernel: "python3"}},
+		Environments: []environments.Environment{{Name: "jupyter", Language: "python", Kernel: environments.Kernel{Name: "python3"}}},
 		PublicURL:    "https://code.example.org",
 		TempDir:      temp,
 	})

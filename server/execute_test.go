@@ -41,7 +41,7 @@ func TestRequestBecomesSpec(t *testing.T) {
 			require.Equal(t, 1500*time.Millisecond, spec.Limits.Timeout)
 			require.False(t, spec.StopOnError)
 			require.Equal(t, map[string]string{"A_1": "x", "B": ""}, spec.Env)
-			require.Equal(t, runner.Environment{Name: "jupyter", Image: python.Image}, spec.Environment)
+			require.Equal(t, EnvironmentOf(python), spec.Environment)
 		})
 	}
 }

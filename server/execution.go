@@ -216,10 +216,11 @@ func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
 	}
 	defer place.End()
 	p.place = place
-	if err := s.findInputs(e.ctx, e.owner, p.inputs, s.limits.DataSize); err != nil {
+	room := p.spec.Limits.DataSize
+	if err := s.findInputs(e.ctx, e.owner, p.inputs, room); err != nil {
 		return nil, err
 	}
-	budget := min(s.maxUpload, s.limits.DataSize-p.inputs.size())
+	budget := min(s.maxUpload, room-p.inputs.size())
 	if err := s.fetcher.fetchAll(e.ctx, p.inputs, budget, e.work); err != nil {
 		return nil, err
 	}
@@ -227,7 +228,7 @@ func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
 	e.intake()
 	close(e.accepted)
 	to.accepted()
-	return s.run(e.ctx, p, to)
+	return s.installAndRun(e.ctx, p, to)
 }
 
 // clear removes what was sent for e.

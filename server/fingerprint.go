@@ -20,18 +20,23 @@ func fingerprint(req *request, p *plan) (string, error) {
 	var asks struct {
 		Cells       []string
 		Notebook    []byte
+		Entrypoint  string `json:",omitempty"`
 		Environment string
 		Env         map[string]string
 		Timeout     *float64
 		StopOnError bool
 		LinkImages  bool
-		Network     bool   `json:",omitempty"`
-		Session     string `json:",omitempty"` // it has one environment
-		Command     bool   `json:",omitempty"`
+		Network     bool     `json:",omitempty"`
+		Packages    []string `json:",omitempty"`
+		Session     string   `json:",omitempty"` // it has one environment
+		Command     bool     `json:",omitempty"`
 		Files       []file
 	}
 	var err error
 	if asks.Cells, asks.Notebook, err = req.program(); err != nil {
+		return "", err
+	}
+	if asks.Entrypoint, err = req.entrypoint(); err != nil {
 		return "", err
 	}
 	if book := req.Notebook.Clone(); asks.Notebook != nil && book.Canonicalize() == nil {
@@ -43,6 +48,7 @@ func fingerprint(req *request, p *plan) (string, error) {
 	}
 	asks.Timeout = (*float64)(req.Timeout)
 	asks.StopOnError, asks.LinkImages = p.spec.StopOnError, p.linkImages
+	asks.Packages = p.dependencies.Entries
 	asks.Network = p.spec.Network != nil
 	for _, in := range p.inputs.list {
 		f := file{Name: in.name, URL: in.url, ID: in.id}

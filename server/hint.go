@@ -41,8 +41,51 @@ func hint(p *plan, out *runner.Outcome, r *notebook.Result) string {
 	return hintForError(p, r.Error)
 }
 
-// noModule is Python's message of a ModuleNotFoundError.
-var noModule = regexp.MustCompile(`^No module named '([A-Za-z0-9_.]{1,100})'`)
+// notInstalled are the messages of code that asks for a package that is not there, with its
+// name: of Python, of Deno for a bare name and for npm's, and of R.
+var notInstalled = regexp.MustCompile(`^(?:No module named '([A-Za-z0-9_.]{1,100})'` +
+	`|Import "([^"./:][^":]{0,100})" not a dependency|(?:Module not found|Could not find package|npm package) "?(?:npm:)?([@a-z0-9][^"/:\s]{0,100}(?:/[^"/:\s]{1,100})?)"` +
+	`|Cannot find (?:module|package) '(?:npm:)?([@a-z0-9][^'/:\s]{0,100}(?:/[^'/:\s]{1,100})?)'` +
+	`|there is no package called ['‘]([A-Za-z0-9.]{1,100})['’])`)
+
+// missing is what an error says is not installed; "" where it says no such thing.
+func missing(e *notebook.Exception) string {
+	found := notInstalled.FindStringSubmatch(e.Message)
+	switch {
+	case found == nil && e.Name == "ModuleNotFoundError":
+		return "A module"
+	case found == nil:
+		return ""
+	case e.Name == "ModuleNotFoundError":
+		return "The module " + found[1]
+	}
+	return "The package " + oneLine(strings.Join(found[1:], ""))
+}
+
+// toInstall says how code gets what is not there, or does without.
+func toInstall(p *plan, what string) string {
+	use := "use what is there, such as " + packages(p) + "."
+	switch {
+	case p.installs && p.session == nil:
+		return what + " is not installed: name the package that has it in dependencies, as " + p.environment.Dependencies.Notation + " does, or " + use
+	case p.installs:
+		return what + " is not installed, and the packages of a session are chosen when it is opened: " + use
+	case p.networked() && p.environment.Language == toolLanguage:
+		return what + " is not installed: install it into a folder of its own, with pip install --target, or " + use
+	case p.networked():
+		return what + " is not installed: " + use
+	}
+	return what + " is not installed, and without a network nothing can be: " + use
+}
+
+// networked reports whether the run may reach hosts: a session's says so itself.
+func (p *plan) networked() bool {
+	return p.spec.Network != nil || p.session != nil && p.session.session != nil && p.session.session.Info().Network
+}
+
+// noSuchFile are messages of code that opens a file that is not there, and calls it by no
+// name of an exception.
+var noSuchFile = regexp.MustCompile(`^cannot open the connection$|^cannot open file '|No such file or directory \(os error 2\)`)
 
 // needsNetwork are exceptions that the common libraries raise where there is no
 // network.
@@ -54,29 +97,28 @@ var needsNetwork = []string{
 
 // saysNoNetwork finds the same in the message of any other exception, such as
 // an OSError or one that a library made of it.
-var saysNoNetwork = regexp.MustCompile(`Network is unreachable|Name or service not known|Temporary failure in name resolution|Failed to establish a new connection|Tunnel connection failed`)
+var saysNoNetwork = regexp.MustCompile(`Network is unreachable|Name or service not known|Temporary failure in name resolution|Failed to establish a new connection|Tunnel connection failed|^fetch failed|error sending request for url|[Cc]ould not resolve host|cannot open the connection to 'https?:|cannot open URL '`)
 
 func hintForError(p *plan, e *notebook.Exception) string {
 	switch {
-	case e.Name == "ModuleNotFoundError":
-		module := "A module"
-		if m := noModule.FindStringSubmatch(e.Message); m != nil {
-			module = "The module " + m[1]
-		}
-		if p.spec.Network != nil {
-			return module + " is not installed: install it into a folder of its own, with pip install --target, or use what is there, such as " + packages(p) + "."
-		}
-		return module + " is not installed, and without a network nothing can be: use what is there, such as " + packages(p) + "."
+	case missing(e) != "":
+		return toInstall(p, missing(e))
+	case e.Name == "CommandFailed" && strings.Contains(e.Message, "127"):
+		return toInstall(p, "A command")
+	case e.Name == "ReferenceError" && strings.HasPrefix(e.Message, "require is not defined"):
+		return "There is no require() here: use import, as in import fs from \"node:fs\"."
 	case e.Name == "FileNotFoundError" && (strings.Contains(e.Traceback, "_execute_child") || strings.Contains(e.Traceback, "subprocess.py")):
-		return "The program that the code starts, or the folder to start it in, is not there, and nothing can be installed: do the same with a package, such as " + packages(p) + "."
-	case e.Name == "FileNotFoundError":
+		return "The program that the code starts, or the folder to start it in, is not there, and code cannot install programs: do the same with a package, such as " + packages(p) + "."
+	case e.Name == "FileNotFoundError" || e.Name == "NotFound" || noSuchFile.MatchString(e.Message):
 		return whereFiles(p)
 	case e.Name == "StdinNotImplementedError" || e.Name == "EOFError" && strings.Contains(e.Traceback, "input("):
 		return "Nobody is there to answer input(): put the values into the code."
+	case strings.Contains(e.Message, "nobody can answer"):
+		return "Nobody is there to answer a question for input: put the values into the code."
 	case e.Name == "SyntaxError" || e.Name == "IndentationError" || e.Name == "TabError":
-		return fmt.Sprintf("The code is not valid%s: %s", place(e), again(p))
+		return fmt.Sprintf("The code is not valid%s: %s", place(p, e), again(p))
 	case slices.Contains(needsNetwork, e.Name) || saysNoNetwork.MatchString(e.Message):
-		if p.spec.Network != nil {
+		if p.networked() {
 			return "Code reaches the network only through the proxy that HTTPS_PROXY names, and there only hosts that the service's operator allows: use such a host, or send the data in files, where a url is fetched before the run."
 		}
 		return "The sandbox has no network: send the data in files, where a url is fetched before the run."
@@ -91,7 +133,7 @@ func hintForError(p *plan, e *notebook.Exception) string {
 	case strings.Contains(e.Message, "Read-only file system"):
 		return "Only /mnt/data and /tmp can be written to: write results to /mnt/data, from where they are returned."
 	}
-	return fmt.Sprintf("The code raised %s%s: %s", className(e.Name), place(e), again(p))
+	return fmt.Sprintf("The code raised %s%s: %s", className(e.Name), place(p, e), again(p))
 }
 
 // again says what to send after an exception.
@@ -111,11 +153,17 @@ func whereFiles(p *plan) string {
 }
 
 // place names the line of an exception as far as it is known.
-func place(e *notebook.Exception) string {
-	if e.Line == 0 {
+func place(p *plan, e *notebook.Exception) string {
+	line := p.lineOf(e)
+	switch {
+	case p.entrypoint != "" && line == 0:
+		return " in " + oneLine(p.entrypoint)
+	case p.entrypoint != "":
+		return fmt.Sprintf(" in line %d of %s", line, oneLine(p.entrypoint))
+	case line == 0:
 		return fmt.Sprintf(" in cell %d", e.Cell)
 	}
-	return fmt.Sprintf(" in line %d of cell %d", e.Line, e.Cell)
+	return fmt.Sprintf(" in line %d of cell %d", line, e.Cell)
 }
 
 // className is an exception's class as a sentence can hold it; user code may

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/environments"
 	"notebox/notebook"
 	"notebox/runner"
 )
@@ -61,6 +62,36 @@ func TestHint(t *testing.T) {
 			require.Contains(t, got, c.want)
 			require.Equal(t, c.want == "", got == "")
 			require.NotContains(t, got, "\n")
+		})
+	}
+}
+
+// TestHintOfOtherLanguages has messages as their kernels send them.
+func TestHintOfOtherLanguages(t *testing.T) {
+	npm := environments.Environment{Language: "javascript", Dependencies: &environments.Dependencies{Notation: "npm"}, Packages: []environments.Package{{Name: "zod"}}}
+	for _, c := range []struct {
+		desc, name, message string
+		env                 *environments.Environment
+		want                string
+	}{
+		{"Deno, a bare name", "TypeError", `Import "lodash" not a dependency`, &npm, "The package lodash is not installed: name the package that has it in dependencies, as npm does, or use what is there, such as zod."},
+		{"Deno, a scope", "TypeError", `Import "@std/csv" not a dependency`, &npm, "The package @std/csv is not installed"},
+		{"Deno, a file", "TypeError", `Module not found "file:///mnt/data/x.js".`, &npm, "The code raised TypeError"},
+		{"Node.js, require", "Error", "Cannot find module 'lodash'\nRequire stack:", &npm, "The package lodash is not installed"},
+		{"Node.js, a file", "Error", "Cannot find module './x.js'", &npm, "The code raised Error"},
+		{"Deno, require", "ReferenceError", "require is not defined", &npm, "use import"},
+		{"Deno, fetch", "TypeError", "fetch failed", &npm, "has no network"},
+		{"Deno, a file that is read", "NotFound", "No such file or directory (os error 2): readfile 'nope.txt'", &npm, "below /mnt/data; this request had none."},
+		{"R, a package", "packageNotFoundError", "there is no package called ‘notthere’", &rLang, "The package notthere is not installed, and without a network nothing can be: use what is there, such as the standard library."},
+		{"R, a file", "simpleError", "cannot open the connection", &rLang, "below /mnt/data"},
+		{"R, a URL", "simpleError", "cannot open the connection to 'https://example.org'", &rLang, "has no network"},
+		{"R, input", "simpleError", "there is no input: nobody can answer", &rLang, "put the values into the code"},
+		{"bash", "CommandFailed", "the command ended with exit code 127", &shellLang, "A command is not installed"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			p := &plan{environment: c.env, installs: c.env.Dependencies != nil}
+			got := hint(p, &runner.Outcome{Status: runner.StatusError}, &notebook.Result{Error: &notebook.Exception{Name: c.name, Message: c.message}})
+			require.Contains(t, got, c.want)
 		})
 	}
 }

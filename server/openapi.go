@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/environments"
 	"notebox/server/dify"
 )
 
@@ -30,7 +31,40 @@ func (s *Server) serveOpenAPI(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, bytes.Replace(wholeAPI(), []byte(openAPIServer), own, 1))
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, bytes.Replace(s.openAPI, []byte(openAPIServer), own, 1))
+}
+
+// withMediaTypes adds those of the environments to the bodies that /v1/execute takes.
+// x-language says which language code of the type is in.
+func withMediaTypes(doc []byte, all []environments.Environment) ([]byte, error) {
+	var known struct {
+		Paths map[string]struct {
+			Post struct {
+				RequestBody struct{ Content json.RawMessage }
+			}
+		}
+	}
+	if err := json.Unmarshal(doc, &known); err != nil {
+		return nil, err
+	}
+	content := known.Paths["/v1/execute"].Post.RequestBody.Content
+	var there map[string]json.RawMessage
+	if err := json.Unmarshal(content, &there); err != nil {
+		return nil, err
+	}
+	added := map[string]any{}
+	for _, e := range all {
+		for _, mediaType := range e.MediaTypes {
+			if there[mediaType] == nil {
+				added[mediaType] = map[string]any{"schema": map[string]string{"type": "string", "description": "Code in " + e.DisplayName}, "x-language": e.Language}
+			}
+		}
+	}
+	if len(added) == 0 {
+		return doc, nil
+	}
+	more, err := json.Marshal(added)
+	return bytes.Replace(doc, content, slices.Concat(content[:len(content)-1], []byte(","), more[1:]), 1), err
 }
 
 // wholeAPI is openAPI with what the foreign protocols' documents add to it.

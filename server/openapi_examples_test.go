@@ -58,6 +58,7 @@ func TestExamplesAreServed(t *testing.T) {
 			host.On("print(1 + 1)", func(k *runnertest.Kernel) { k.Print("2\n") })
 			host.On("x = 6", func(*runnertest.Kernel) {})
 			host.On("print(x)", func(k *runnertest.Kernel) { k.Print("6\n") })
+			host.On(`run("/mnt/data/src/main.py", '/mnt/data/src/main.py')`, func(k *runnertest.Kernel) { k.Print("hello world\n") })
 			for _, name := range []string{"in.csv", "example-0.csv"} {
 				host.On("import pandas as pd\npd.read_csv('/mnt/data/"+name+"').describe()", describe)
 			}

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"notebox/access"
+	"notebox/dependencies"
 	"notebox/environments"
 	"notebox/notebook"
 	"notebox/runner"
@@ -36,11 +37,15 @@ type plan struct {
 	spec        runner.Spec
 	environment *environments.Environment
 	inputs      *inputs // their URLs are not fetched yet
+	entrypoint  string  // the program's file below /mnt/data; "" for code
 	linkImages  bool
 	started     time.Time
 	base        string      // what links start with
 	place       *access.Run // of the caller's runs; nil without keys
 	session     *inSession  // nil: in a sandbox of its own
+
+	dependencies dependencies.Set // packages to be there
+	installs     bool             // those like it may have packages: of a session when it is opened
 
 	going atomic.Pointer[sink] // of the run, while it goes on and after
 }
@@ -48,16 +53,16 @@ type plan struct {
 // makePlan checks everything in a request that can be checked before a file is
 // fetched or a sandbox taken.
 func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Caller) (*plan, error) {
-	if err := req.unsupported(); err != nil {
-		return nil, err
-	}
 	cells, book, err := req.program()
 	if err != nil {
 		return nil, err
 	}
 	p := &plan{inputs: &req.inputs, linkImages: req.linkImages}
+	if p.entrypoint, err = req.entrypoint(); err != nil {
+		return nil, err
+	}
 	if req.Session == nil {
-		p.environment, err = s.environment(req, book)
+		p.environment, err = s.environment(req, book, p.entrypoint)
 	} else {
 		err = s.planSession(p, req, cells, book, caller)
 	}
@@ -68,27 +73,39 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 	if err := caller.MayUse(env.Name, env.Language); err != nil {
 		return nil, err
 	}
+	if req.Session == nil {
+		if err := s.mustBeAvailable(env); err != nil {
+			return nil, err
+		}
+	}
+	if p.entrypoint != "" {
+		if cells, err = p.entrypointCells(); err != nil {
+			return nil, err
+		}
+	}
+	if p.dependencies, err = s.dependenciesOf(env, req.Dependencies); err != nil {
+		return nil, err
+	}
+	p.installs = s.canInstall(env)
 	network, err := s.networkOf(req, caller)
 	if err != nil {
 		return nil, err
 	}
 	p.spec = runner.Spec{
-		Environment: environmentOf(env),
+		Environment: EnvironmentOf(*env),
 		StopOnError: req.StopOnError == nil || *req.StopOnError,
 		Network:     network,
-		Limits:      s.limits,
+		Limits:      LimitsOf(*env, s.limits),
 	}
-	if p.session != nil {
-		p.spec.Command = p.session.command
-	}
-	if p.spec.Limits.Timeout, err = s.timeout(req.Timeout); err != nil {
+	p.spec.Command = p.command()
+	if p.spec.Limits.Timeout, err = s.timeout(req.Timeout, p.spec.Limits.Timeout); err != nil {
 		return nil, err
 	}
 	if p.spec.Env, err = kernelEnv(req.Env); err != nil {
 		return nil, err
 	}
-	if size := req.inputs.size(); size > s.limits.DataSize {
-		return nil, tooMuch(s.limits.DataSize)
+	if room := p.spec.Limits.DataSize; req.inputs.size() > room {
+		return nil, tooMuch(room)
 	}
 	if err := checkURLs(&req.inputs); err != nil {
 		return nil, err
@@ -107,20 +124,19 @@ func tooMuch(room int64) *problem {
 	return tooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", room)
 }
 
-// unsupported refuses what the contract knows and this version does not do.
-func (req *request) unsupported() error {
-	switch {
-	case len(req.Dependencies) > 0:
-		return unfit("dependencies", "are not supported")
+// command is the one that the plan runs in a session beside its kernel; "" for code.
+func (p *plan) command() string {
+	if p.session == nil {
+		return ""
 	}
-	return nil
+	return p.session.command
 }
 
-// program returns the code as cells, or the notebook.
+// program returns the code as cells, or the notebook; neither for an entrypoint.
 func (req *request) program() (cells []string, book []byte, err error) {
 	hasBook := len(req.Notebook) > 0 && !bytes.Equal(req.Notebook, []byte("null"))
 	var given []string
-	for name, there := range map[string]bool{"code": req.Code != nil, "cells": req.Cells != nil, "notebook": hasBook} {
+	for name, there := range map[string]bool{"code": req.Code != nil, "cells": req.Cells != nil, "notebook": hasBook, "entrypoint": req.Entrypoint != nil} {
 		if there {
 			given = append(given, name)
 		}
@@ -128,9 +144,11 @@ func (req *request) program() (cells []string, book []byte, err error) {
 	slices.Sort(given)
 	switch {
 	case len(given) == 0:
-		return nil, nil, malformed("code", "exactly one of code, cells and notebook must be given; none is")
+		return nil, nil, malformed("code", "exactly one of code, cells, notebook and entrypoint must be given; none is")
 	case len(given) > 1:
-		return nil, nil, malformed(given[1], "exactly one of code, cells and notebook must be given; there are %s", strings.Join(given, " and "))
+		return nil, nil, malformed(given[1], "exactly one of code, cells, notebook and entrypoint must be given; there are %s", strings.Join(given, " and "))
+	case req.Entrypoint != nil:
+		return nil, nil, nil
 	case hasBook:
 		return nil, req.Notebook, nil
 	case req.Code != nil:
@@ -147,10 +165,10 @@ func (req *request) program() (cells []string, book []byte, err error) {
 	return cells, nil, nil
 }
 
-// environment finds the one for the request's language: the field's, the
-// notebook's, the media type's, or the default's. Where several are given they
-// must agree.
-func (s *Server) environment(req *request, book []byte) (*environments.Environment, error) {
+// environment finds the one for the request's language: the field's, the notebook's, the
+// media type's, or the default's. Where several are given they must agree. What an
+// entrypoint is called says it where nothing else does.
+func (s *Server) environment(req *request, book []byte, entrypoint string) (*environments.Environment, error) {
 	var chosen *environments.Environment
 	choose := func(field, language string) error {
 		env := s.byLanguage(language)
@@ -170,15 +188,16 @@ func (s *Server) environment(req *request, book []byte) (*environments.Environme
 			}
 		}
 	}
-	for i := range s.environments {
-		if slices.Contains(s.environments[i].MediaTypes, req.mediaType) {
-			chosen = &s.environments[i]
-		}
+	if env := s.byMediaType(req.mediaType); env != nil {
+		chosen = env
 	}
 	if req.Language != nil {
 		if err := choose("language", string(*req.Language)); err != nil {
 			return nil, err
 		}
+	}
+	if chosen == nil {
+		chosen = s.byExtension(entrypoint)
 	}
 	if chosen == nil {
 		chosen = &s.environments[0]
@@ -197,17 +216,29 @@ func (s *Server) byLanguage(language string) *environments.Environment {
 	return nil
 }
 
+// languages are those that can be run now.
 func (s *Server) languages() []string {
 	var out []string
 	for _, e := range s.environments {
-		out = append(out, e.Language)
+		if s.available(e.Name) {
+			out = append(out, e.Language)
+		}
 	}
 	return out
 }
 
-func (s *Server) timeout(asked *seconds) (time.Duration, error) {
+// mustBeAvailable refuses an environment whose image is not installed.
+func (s *Server) mustBeAvailable(env *environments.Environment) error {
+	if s.available(env.Name) {
+		return nil
+	}
+	return &problem{status: http.StatusServiceUnavailable, field: "language", text: fmt.Sprintf("the image of %s is not installed: make images", env.Name)}
+}
+
+// timeout is the time limit of a run that asks for it, or for none.
+func (s *Server) timeout(asked *seconds, otherwise time.Duration) (time.Duration, error) {
 	if asked == nil {
-		return min(s.limits.Timeout, s.maxTimeout), nil
+		return min(otherwise, s.maxTimeout), nil
 	}
 	f := float64(*asked)
 	if math.IsNaN(f) || f <= 0 || f > s.maxTimeout.Seconds() {
@@ -249,7 +280,7 @@ func (p *plan) kernel() notebook.Kernel {
 }
 
 func kernelOf(env *environments.Environment) notebook.Kernel {
-	return notebook.Kernel{Name: env.Kernel, DisplayName: env.DisplayName, Language: env.Language}
+	return notebook.Kernel{Name: env.Kernel.Name, DisplayName: env.DisplayName, Language: env.Language}
 }
 
 func makeNotebook(cells []string, book []byte, kernel notebook.Kernel) ([]byte, error) {

@@ -53,13 +53,13 @@ func (s *Server) newProber(r runner.Runner, every time.Duration) (*prober, error
 	if err != nil {
 		return nil, fmt.Errorf("readiness: %w", err)
 	}
-	limits := s.limits
+	limits := LimitsOf(*env, s.limits)
 	limits.Timeout = probeTimeout
 	return &prober{
 		runner: r, every: every, pool: s.pool, now: s.now, work: &s.background, life: s.runs, observer: s.observer,
 		spec: runner.Spec{
 			ID: "probe", Notebook: document, Limits: limits, StopOnError: true,
-			Environment: runner.Environment{Name: env.Name, Image: env.Image, WarmUp: env.WarmUp},
+			Environment: EnvironmentOf(*env),
 		},
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -40,6 +41,11 @@ func (p *problem) detail() string {
 		return p.text
 	}
 	return p.field + ": " + p.text
+}
+
+// ofPackages reports whether it is about nothing but the packages of a request.
+func (p *problem) ofPackages() bool {
+	return p.field == packagesField || strings.HasPrefix(p.field, packagesField+"[")
 }
 
 // malformed is a request that is not of the schema.
@@ -105,10 +111,16 @@ func problemOf(err error) *problem {
 		return &problem{status: statusClientGone, text: "the client is gone", cause: err}
 	case errors.As(err, &ofRunner) && ofRunner.Code == runner.CodeEnv:
 		return &problem{status: http.StatusUnprocessableEntity, field: "env", text: ofRunner.Message, cause: err}
+	case errors.As(err, &ofRunner) && ofRunner.Code == runner.CodePackages:
+		return &problem{status: http.StatusUnprocessableEntity, field: "dependencies", text: ofRunner.Message, cause: err}
 	case errors.As(err, &ofRunner) && ofRunner.Code == runner.CodeShare:
 		return &problem{status: http.StatusTooManyRequests, text: ofRunner.Message, retryAfter: ofRunner.RetryAfter, cause: err}
 	case errors.As(err, &ofRunner):
-		return &problem{status: http.StatusServiceUnavailable, text: ofRunner.Message, retryAfter: ofRunner.RetryAfter, cause: err}
+		p := &problem{status: http.StatusServiceUnavailable, text: ofRunner.Message, retryAfter: ofRunner.RetryAfter, cause: err}
+		if text, ok := strings.CutPrefix(p.text, packagesField+": "); ok { // as package dependencies says it
+			p.field, p.text = packagesField, text
+		}
+		return p
 	case errors.Is(err, errWorkspace):
 		return &problem{status: http.StatusServiceUnavailable, text: "files of requests cannot be kept at this time", retryAfter: diskRetry, cause: err}
 	case errors.As(err, &tooManyBytes):

@@ -29,6 +29,8 @@ type reply struct {
 	Session   *sessionRef    `json:"session"`   // null for a run in a sandbox of its own
 	ExitCode  *int           `json:"exit_code"` // of a command; null where there was none, or it did not end by itself
 	Usage     usage          `json:"usage"`
+	// Install is of the packages that were asked for, where they are there.
+	Install *installEntry `json:"install,omitempty"`
 
 	keeper *keeper // of the run
 }
@@ -93,7 +95,7 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 		a.Text += fmt.Sprintf("[file %s: %s]\n", oneLine(strings.TrimPrefix(f.Path, dataDir)), f.URL+f.Error)
 	}
 	if e := result.Error; e != nil {
-		a.Error = &exception{e.Name, e.Message, e.Traceback, e.Cell, e.Line}
+		a.Error = &exception{e.Name, e.Message, e.Traceback, e.Cell, p.lineOf(e)}
 	} else if a.Error = commandFailed(out); a.Error != nil {
 		a.Text = endLine(a.Text) + "[" + a.Error.Message + "]\n"
 	}

@@ -21,6 +21,7 @@ type request struct {
 	Code         *text          `json:"code"`
 	Cells        []text         `json:"cells"`
 	Notebook     jsontext.Value `json:"notebook"`
+	Entrypoint   *text          `json:"entrypoint"`
 	Language     *text          `json:"language"`
 	Files        []fileField    `json:"files"`
 	Env          map[text]text  `json:"env"`
@@ -57,6 +58,14 @@ func (t *text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 	*t = text(tok.String())
 	return nil
+}
+
+// texts are the entries of a list that was not in a request's own JSON; nil for none.
+func texts(list []string) (out []text) {
+	for _, s := range list {
+		out = append(out, text(s))
+	}
+	return out
 }
 
 // seconds is a JSON number of any size: one that is too large for a float64 is

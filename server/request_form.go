@@ -9,14 +9,12 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // textParts are the parts of a form that are fields, in the order in which
 // errors in them are told.
 var textParts = []string{
-	"code", "cells", "notebook", "language", "files", "env", "dependencies",
+	"code", "cells", "notebook", "entrypoint", "language", "files", "env", "dependencies",
 	"network", "timeout", "session", "stop_on_error",
 }
 
@@ -184,6 +182,8 @@ func (req *request) setPart(name string, raw []byte) (err error) {
 		err = decodeJSON(name, raw, &req.Cells)
 	case "notebook":
 		err = decodeJSON(name, raw, &req.Notebook)
+	case "entrypoint":
+		req.Entrypoint = ptr(text(raw))
 	case "language":
 		req.Language = ptr(text(raw))
 	case "files":
@@ -191,9 +191,6 @@ func (req *request) setPart(name string, raw []byte) (err error) {
 	case "env":
 		err = decodeJSON(name, raw, &req.Env)
 	case "dependencies":
-		if len(raw) > 0 && !jsontext.Value(raw).IsValid() { // "numpy" is as good a wish as ["numpy"]
-			return unfit(name, "are not supported")
-		}
 		err = decodeJSON(name, raw, &req.Dependencies)
 	case "network":
 		req.Network, err = parseBool(name, string(raw))

@@ -101,7 +101,7 @@ func TestBadForms(t *testing.T) {
 		{"session", []formPart{code, {`name="session"`, "s"}}, 403, "session: this service's operator allows no sessions"},
 		{"network", []formPart{code, {`name="network"`, "true"}}, 403, "network: "},
 		{"dependencies", []formPart{code, {`name="dependencies"`, `["x"]`}}, 422, "dependencies: "},
-		{"dependencies that are no JSON", []formPart{code, {`name="dependencies"`, `numpy`}}, 422, "dependencies: are not supported"},
+		{"dependencies that are no JSON", []formPart{code, {`name="dependencies"`, `numpy`}}, 400, "dependencies"},
 		{"empty URL", []formPart{code, {`name="files"`, `[{"name":"a","url":""}]`}}, 422, "files[0].url: is empty"},
 		{"name that leaves", []formPart{code, {`name="files"; filename="a/../../x"`, ""}}, 400, "files[0].name: leaves /mnt/data/"},
 		{"empty name", []formPart{code, {`name="files"; filename=""`, ""}}, 400, "files[0].name: is missing or empty"},

@@ -15,7 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/environments"
 	"notebox/runner"
+	"notebox/runner/runnertest"
 )
 
 func TestBadJSON(t *testing.T) {
@@ -56,7 +58,7 @@ func TestBadJSON(t *testing.T) {
 		{"files of another type", `{"code":"x","files":{}}`, 400, "files: must be a list"},
 		{"file of another type", `{"code":"x","files":["a"]}`, 400, "files[0]: must be an object"},
 
-		{"none of code, cells, notebook", `{}`, 400, "exactly one of code, cells and notebook"},
+		{"none of code, cells, notebook", `{}`, 400, "exactly one of code, cells, notebook and entrypoint"},
 		{"nulls are none", `{"code":null,"cells":null,"notebook":null}`, 400, "exactly one of"},
 		{"code and cells", `{"code":"x","cells":["x"]}`, 400, "exactly one of"},
 		{"code and notebook", `{"code":"x","notebook":{}}`, 400, "there are code and notebook"},
@@ -211,6 +213,25 @@ func TestInputsMustFitIntoTheirFolder(t *testing.T) {
 	})
 	contentType, body := formBody(formPart{`name="code"`, "x"}, formPart{`name="files"; filename="a"`, "12345678901"})
 	s.requireProblem(s.post("/v1/execute", contentType, body), 413, "files: together they are larger than /mnt/data, which holds 10 bytes")
+}
+
+func TestInputsHaveTheRoomOfTheirEnvironment(t *testing.T) {
+	sessions := runnertest.NewFakeSessions()
+	s := withSessions(t, sessions, func(c *Config) {
+		c.Limits = runner.DefaultLimits()
+		c.Limits.DataSize = 10
+		needs := rLang
+		needs.Needs.DataSize = 22
+		c.Environments = []environments.Environment{python, needs}
+	})
+	language, file := formPart{`name="language"`, "r"}, formPart{`name="files"; filename="a"`, "12345678901"}
+	contentType, body := formBody(formPart{`name="code"`, "x"}, language, file)
+	s.replied(s.post("/v1/execute", contentType, body))
+
+	contentType, body = formBody(language, file)
+	session := s.opened(s.post(sessionsPath, contentType, body))
+	a := s.do(s.request("PUT", sessionsPath+"/"+session.ID+"/files/b", "", strings.NewReader("12345678901")))
+	require.Equal(t, 201, a.StatusCode, "%s", a.body)
 }
 
 func TestLargeInputsAreNotKeptInMemory(t *testing.T) {

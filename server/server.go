@@ -31,6 +31,9 @@ type Config struct {
 	Runner       runner.Runner
 	Store        Store
 	Environments []environments.Environment // the first is the default's language
+	// Available reports whether the image of an environment is there; called for each
+	// request. nil: all are.
+	Available func(environment string) bool
 	// Ready reports why code could not be run now, or nil; called when /readyz
 	// is, at most once in readyFor, and not while runs prove it. May be nil.
 	Ready func(context.Context) error
@@ -66,6 +69,9 @@ type Config struct {
 
 	// Network is what runs reach that ask for one, and may have it; nil: none may.
 	Network runner.Network
+
+	// Dependencies gives runs the packages that they ask for; nil: none may ask.
+	Dependencies Dependencies
 
 	// DifyRunTime is when a run of a Dify agent is interrupted, from its request's
 	// arrival; 0 is dify.RunTime.
@@ -127,12 +133,14 @@ type Server struct {
 	runner       runner.Runner
 	store        Store
 	environments []environments.Environment
+	available    func(environment string) bool
 	ready        *readiness
 	pool         func() runner.PoolStats
 	metrics      http.Handler
 	observer     Observer
 	tracer       trace.Tracer
 	pages        *pages.Pages
+	openAPI      []byte // with the environments' media types
 
 	listen    string
 	publicURL string // without a slash at its end; may be empty
@@ -140,19 +148,20 @@ type Server struct {
 	browsers  *browserRules
 	echo      *echo.Echo
 
-	limits     runner.Limits
-	maxTimeout time.Duration
-	maxBody    int64
-	maxUpload  int64
-	fetcher    *fetcher
-	sessions   *sessions // nil: none are offered
-	mcp        *mcp.Handler
-	transfers  transfers
-	network    runner.Network // nil: none
-	agents     *agents        // nil: no model is configured
-	intake     chan struct{}  // a place for each request that is taken in at one time
-	decoding   chan struct{}  // a place for each large text that is decoded at one time
-	pace       pace
+	limits       runner.Limits
+	maxTimeout   time.Duration
+	maxBody      int64
+	maxUpload    int64
+	fetcher      *fetcher
+	sessions     *sessions // nil: none are offered
+	mcp          *mcp.Handler
+	transfers    transfers
+	network      runner.Network // nil: none
+	dependencies Dependencies   // nil: none
+	agents       *agents        // nil: no model is configured
+	intake       chan struct{}  // a place for each request that is taken in at one time
+	decoding     chan struct{}  // a place for each large text that is decoded at one time
+	pace         pace
 
 	runs       context.Context // ends when CancelRuns is called
 	cancelRuns context.CancelFunc
@@ -183,6 +192,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		store:        cfg.Store,
 		environments: cfg.Environments,
+		available:    cfg.Available,
 		listen:       cfg.ListenAddr,
 		publicURL:    strings.TrimRight(cfg.PublicURL, "/"),
 		keys:         cfg.Keys,
@@ -194,6 +204,7 @@ func New(cfg Config) (*Server, error) {
 		decoding:     make(chan struct{}, maxDecoding),
 		pace:         pace{body: bodyGrace, write: writeGrace},
 		network:      cfg.Network,
+		dependencies: cfg.Dependencies,
 		retention:    cfg.Retention,
 		tempDir:      cfg.TempDir,
 		log:          cfg.Log,
@@ -217,6 +228,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.available == nil {
+		s.available = func(string) bool { return true }
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -253,6 +267,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if s.pages, err = newPages(s.routes()); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
+	}
+	if s.openAPI, err = withMediaTypes(wholeAPI(), s.environments); err != nil {
+		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	s.mcp = mcp.NewHandler(inside{s.echo}, s.log)

@@ -44,12 +44,12 @@ type service struct {
 
 var (
 	python = environments.Environment{
-		Name: "jupyter", Language: "python", Aliases: []string{"py"}, DisplayName: "Python 3", Kernel: "python3",
-		Image: "registry.internal/jupyter:secret-digest", FileExtension: ".py", MediaTypes: []string{"text/x-python"},
+		Name: "jupyter", Language: "python", Aliases: []string{"py"}, DisplayName: "Python 3", Kernel: environments.Kernel{Name: "python3"},
+		Image: "registry.internal/jupyter:secret-digest", FileExtension: ".py", Entrypoint: "run({path}, {shell})", MediaTypes: []string{"text/x-python"},
 		Packages: []environments.Package{{Name: "numpy", Version: "2.0"}, {Name: "pandas", Version: "3.0"}},
 		Notes:    []string{"No corpora."},
 	}
-	rLang = environments.Environment{Name: "r", Language: "r", DisplayName: "R", Kernel: "ir", Image: "r:1", MediaTypes: []string{"text/x-r"}}
+	rLang = environments.Environment{Name: "r", Language: "r", DisplayName: "R", Kernel: environments.Kernel{Name: "ir"}, Image: "r:1", FileExtension: ".R", MediaTypes: []string{"text/x-r"}}
 )
 
 // newService starts one whose runs end well, with no output, unless run is set.

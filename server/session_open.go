@@ -27,12 +27,14 @@ type sessionRequest struct {
 	Env      map[text]text `json:"env"`
 	Network  *bool         `json:"network"`
 
+	Dependencies []text `json:"dependencies"`
+
 	inputs inputs // Files, and the file parts of a form
 }
 
 // sessionParts are the parts of a form that are fields, in the order in which errors in
 // them are told.
-var sessionParts = []string{"language", "ttl", "idle", "files", "env", "network"}
+var sessionParts = []string{"language", "ttl", "idle", "files", "env", "dependencies", "network"}
 
 func (req *sessionRequest) setPart(name string, raw []byte) (err error) {
 	switch name {
@@ -46,6 +48,8 @@ func (req *sessionRequest) setPart(name string, raw []byte) (err error) {
 		err = decodeJSON(name, raw, &req.Files)
 	case "env":
 		err = decodeJSON(name, raw, &req.Env)
+	case "dependencies":
+		err = decodeJSON(name, raw, &req.Dependencies)
 	case "network":
 		req.Network, err = parseBool(name, string(raw))
 	}
@@ -140,15 +144,26 @@ func (s *Server) openSession(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if spec.Inputs, err = s.gather(r.Context(), spec.Owner, &req.inputs, work); err != nil {
+	env := s.byName(spec.Environment.Name)
+	packages, err := s.dependenciesOf(env, req.Dependencies)
+	if err != nil {
+		return err
+	}
+	if spec.Inputs, err = s.gather(r.Context(), spec.Owner, &req.inputs, spec.Limits.DataSize, work); err != nil {
 		return err
 	}
 	intake()
 	if err := mayOpen(); err != nil { // others may have been opened since
 		return err
 	}
+	release, err := s.installForSession(r.Context(), caller, env, packages, &spec)
+	if err != nil {
+		return s.whyNot(r.Context(), err)
+	}
+	spec.Ended = release
 	session, err := s.open(r.Context(), spec)
 	if err != nil {
+		release()
 		return err
 	}
 	c.Set(sessionKey, spec.ID)
@@ -172,8 +187,11 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	if err := caller.MayUse(env.Name, env.Language); err != nil {
 		return spec, err
 	}
+	if err := s.mustBeAvailable(env); err != nil {
+		return spec, err
+	}
 	spec = runner.SessionSpec{
-		Owner: caller.Owner(), Environment: environmentOf(env), Limits: s.limits, MaxOwned: caller.Sessions(),
+		Owner: caller.Owner(), Environment: EnvironmentOf(*env), Limits: LimitsOf(*env, s.limits), MaxOwned: caller.Sessions(),
 	}
 	if req.Network != nil && *req.Network {
 		if err := mayNetwork(caller, s.network != nil); err != nil {
@@ -190,8 +208,8 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	if spec.Env, err = kernelEnv(req.Env); err != nil {
 		return spec, err
 	}
-	if req.inputs.size() > s.limits.DataSize {
-		return spec, tooMuch(s.limits.DataSize)
+	if room := spec.Limits.DataSize; req.inputs.size() > room {
+		return spec, tooMuch(room)
 	}
 	if err := checkURLs(&req.inputs); err != nil {
 		return spec, err
@@ -200,8 +218,32 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	return spec, err
 }
 
-func environmentOf(env *environments.Environment) runner.Environment {
-	return runner.Environment{Name: env.Name, Image: env.Image, WarmUp: env.WarmUp}
+// LimitsOf are those of an environment's sandboxes: the service's, and no less than what
+// the environment needs.
+func LimitsOf(env environments.Environment, l runner.Limits) runner.Limits {
+	needs := env.Needs
+	l.Memory = max(l.Memory, int64(needs.Memory))
+	l.DataSize = max(l.DataSize, int64(needs.DataSize))
+	l.TmpSize = max(l.TmpSize, int64(needs.TmpSize))
+	l.Pids = max(l.Pids, needs.Pids)
+	l.Timeout = max(l.Timeout, time.Duration(needs.Timeout))
+	return l
+}
+
+// dataSizeOf is how many bytes a session's /mnt/data holds.
+func (s *Server) dataSizeOf(session runner.Session) int64 {
+	if env := s.byName(session.Info().Environment); env != nil {
+		return LimitsOf(*env, s.limits).DataSize
+	}
+	return s.limits.DataSize // its environment is not there any more
+}
+
+// EnvironmentOf is what sandboxes of an environment are started from.
+func EnvironmentOf(env environments.Environment) runner.Environment {
+	k := env.Kernel
+	return runner.Environment{Name: env.Name, Image: env.Image, Kernel: runner.Kernel{
+		Name: k.Name, WarmUp: k.WarmUp, Interrupts: k.Interrupts, Finishes: k.Finishes, Env: k.Env,
+	}}
 }
 
 // minSessionTime is the shortest that a session may ask for: below it, it could be over
@@ -219,12 +261,12 @@ func (s *Server) sessionTime(field string, asked *seconds, fallback time.Duratio
 	return time.Duration(f * float64(time.Second)), nil
 }
 
-// gather finds and fetches a request's inputs.
-func (s *Server) gather(ctx context.Context, owner string, all *inputs, work *workspace) ([]runner.Input, error) {
-	if err := s.findInputs(ctx, owner, all, s.limits.DataSize); err != nil {
+// gather finds and fetches a request's inputs, for a /mnt/data of so many bytes.
+func (s *Server) gather(ctx context.Context, owner string, all *inputs, room int64, work *workspace) ([]runner.Input, error) {
+	if err := s.findInputs(ctx, owner, all, room); err != nil {
 		return nil, err
 	}
-	budget := min(s.maxUpload, s.limits.DataSize-all.size())
+	budget := min(s.maxUpload, room-all.size())
 	if err := s.fetcher.fetchAll(ctx, all, budget, work); err != nil {
 		return nil, err
 	}

@@ -20,8 +20,19 @@ const bash = "bash"
 // bashNames are what callers call it.
 var bashNames = []string{bash, "sh", "shell"}
 
-func isBash(language *text) bool {
-	return language != nil && slices.Contains(bashNames, strings.ToLower(string(*language)))
+func isBash(language string) bool { return slices.Contains(bashNames, strings.ToLower(language)) }
+
+// asksBash reports whether a request is one for bash: by its language, or else by the type
+// of its body or the name of its program.
+func (s *Server) asksBash(req *request, entrypoint string) bool {
+	if req.Language != nil {
+		return isBash(string(*req.Language))
+	}
+	if env := s.byMediaType(req.mediaType); env != nil {
+		return isBash(env.Language)
+	}
+	env := s.byExtension(entrypoint)
+	return env != nil && isBash(env.Language)
 }
 
 const (
@@ -40,7 +51,7 @@ type inSession struct {
 	owner   string
 	session runner.Session // nil where there is none
 	lost    error          // why; to be told unless an earlier reply stands for the request
-	command string         // for bash; "" for the kernel
+	command string         // for bash beside the kernel; "" for the kernel
 }
 
 func (in *inSession) whyLost() error {
@@ -62,20 +73,25 @@ func (s *Server) planSession(p *plan, req *request, cells []string, book []byte,
 	if len(req.Env) > 0 {
 		return unfit("env", "is the session's: give it when the session is opened")
 	}
+	if len(req.Dependencies) > 0 {
+		return unfit("dependencies", "are the session's: give them when the session is opened")
+	}
 	if err := in.network(req, caller); err != nil {
 		return err
 	}
-	env, err := s.sessionEnvironment(in, req, book)
+	env, err := s.sessionEnvironment(in)
 	if err != nil {
 		return err
 	}
-	if isBash(req.Language) {
-		if in.command, err = commandOf(cells, book, req.mediaType); err != nil {
-			return err
-		}
-	}
 	p.session, p.environment = in, env
-	return nil
+	if !isBash(env.Language) && s.asksBash(req, p.entrypoint) {
+		if p.entrypoint != "" {
+			cells = []string{bash + " " + shellWord(dataDir+p.entrypoint)}
+		}
+		in.command, err = s.commandOf(cells, book, req.mediaType)
+		return err
+	}
+	return s.agrees(p, req, book)
 }
 
 // find looks the session up; that it is over is not an error of this.
@@ -117,58 +133,75 @@ func (in *inSession) network(req *request, caller *access.Caller) error {
 	return nil
 }
 
-// sessionEnvironment is that of the session, with which all that the request says of
-// languages must agree.
-func (s *Server) sessionEnvironment(in *inSession, req *request, book []byte) (*environments.Environment, error) {
-	env := &s.environments[0] // where there is no session, no run comes of it
-	if in.session != nil {
-		name := in.session.Info().Environment
-		if env = s.byName(name); env == nil {
-			return nil, &problem{
-				status: http.StatusServiceUnavailable, field: "session", retryAfter: readyFor,
-				text: "its environment is not configured any more", cause: fmt.Errorf("a session of the environment %q", name),
-			}
-		}
+// sessionEnvironment is that of the session.
+func (s *Server) sessionEnvironment(in *inSession) (*environments.Environment, error) {
+	if in.session == nil {
+		return &s.environments[0], nil // no run comes of it
 	}
-	agrees := func(field, language string, other *environments.Environment) error {
-		switch {
-		case language == "":
-			return nil
-		case other == nil:
-			return unfit(field, "%s is not known; in this session there are: %s, %s", quote(language), env.Language, bash)
-		case in.session != nil && other.Name != env.Name:
-			return unfit(field, "is %s, and this session runs %s, and %s beside it; open another session for it", quote(language), env.Language, bash)
-		}
-		return nil
-	}
-	if book != nil {
-		language := notebook.Language(book)
-		if err := agrees("notebook.metadata.kernelspec.language", language, s.byLanguage(language)); err != nil {
-			return nil, err
-		}
-	}
-	if other := s.byMediaType(req.mediaType); other != nil {
-		if err := agrees("Content-Type", req.mediaType, other); err != nil {
-			return nil, err
-		}
-	}
-	if req.Language != nil && !isBash(req.Language) {
-		language := string(*req.Language)
-		if err := agrees("language", language, s.byLanguage(language)); err != nil {
-			return nil, err
+	name := in.session.Info().Environment
+	env := s.byName(name)
+	if env == nil {
+		return nil, &problem{
+			status: http.StatusServiceUnavailable, field: "session", retryAfter: readyFor,
+			text: "its environment is not configured any more", cause: fmt.Errorf("a session of the environment %q", name),
 		}
 	}
 	return env, nil
 }
 
+// agrees holds all that a request says of languages against its session's.
+func (s *Server) agrees(p *plan, req *request, book []byte) error {
+	env := p.environment
+	one := func(field, language string, other *environments.Environment) error {
+		switch {
+		case language == "" || isBash(language) && isBash(env.Language):
+			return nil
+		case other == nil:
+			return unfit(field, "%s is not known; in this session there %s", quote(language), runs(env, "is %s", "are: %s, %s"))
+		case p.session.session != nil && other.Name != env.Name:
+			return unfit(field, "is %s, and this session runs %s; open another session for it", quote(language), runs(env, "%s", "%s, and %s beside it"))
+		}
+		return nil
+	}
+	if book != nil {
+		language := notebook.Language(book)
+		if err := one("notebook.metadata.kernelspec.language", language, s.byLanguage(language)); err != nil {
+			return err
+		}
+	}
+	if other := s.byMediaType(req.mediaType); other != nil {
+		if err := one("Content-Type", req.mediaType, other); err != nil {
+			return err
+		}
+	}
+	if req.Language != nil {
+		language := string(*req.Language)
+		return one("language", language, s.byLanguage(language))
+	}
+	if other := s.byExtension(p.entrypoint); other != nil {
+		return one("entrypoint", other.Language, other)
+	}
+	return nil
+}
+
+// runs says what a session of an environment runs: its language alone, where that is bash,
+// or bash as well.
+func runs(env *environments.Environment, alone, beside string) string {
+	if isBash(env.Language) {
+		return fmt.Sprintf(alone, env.Language)
+	}
+	return fmt.Sprintf(beside, env.Language, bash)
+}
+
 // commandOf is the one command of a request for bash.
-func commandOf(cells []string, book []byte, mediaType string) (string, error) {
+func (s *Server) commandOf(cells []string, book []byte, mediaType string) (string, error) {
+	typed := s.byMediaType(mediaType)
 	switch {
 	case book != nil:
 		return "", unfit("notebook", "cannot be run by %s: give one command as code", bash)
 	case len(cells) != 1:
 		return "", unfit("cells", "are %d, and %s takes one command: give it as code", len(cells), bash)
-	case mediaType != "" && mediaType != "text/plain":
+	case mediaType != "" && mediaType != "text/plain" && (typed == nil || !isBash(typed.Language)):
 		return "", unfit("language", "does not agree with the Content-Type")
 	case cells[0] == "":
 		return "", malformed("cells", "its command is empty")

@@ -156,7 +156,7 @@ func (s *Server) writeSessionFile(c echo.Context) error {
 		if _, why := cleanName(name); why != "" {
 			return malformed("path", "%s", why)
 		}
-		most := min(s.maxUpload, s.limits.DataSize)
+		most := min(s.maxUpload, s.dataSizeOf(session))
 		if r.ContentLength > most {
 			return tooLarge("", "the body is larger than %d bytes", most)
 		}

@@ -15,6 +15,7 @@ import (
 // stored. Its methods are called one at a time and must not wait for a client.
 type listener interface {
 	accepted()            // the request is right in all; its run waits for a place or has one
+	install(text string)  // what an installer of packages says, before the run begins
 	output(entry any)     // one of the reply's outputs, or the update of one
 	clear(cell int)       // the outputs of a cell so far are gone
 	file(entry fileEntry) // one of the reply's files
@@ -25,6 +26,7 @@ type listener interface {
 type silence struct{}
 
 func (silence) accepted()      {}
+func (silence) install(string) {}
 func (silence) output(any)     {}
 func (silence) clear(int)      {}
 func (silence) file(fileEntry) {}

@@ -88,6 +88,7 @@ func (s *Server) newEventStream(response *echo.Response, id string, most int64, 
 }
 
 func (e *eventStream) accepted()            { signal(e.right) }
+func (e *eventStream) install(text string)  { e.put("install", installing{text}, true) }
 func (e *eventStream) output(entry any)     { e.put("output", entry, true) }
 func (e *eventStream) clear(cell int)       { e.put("clear", clearing{cell}, true) }
 func (e *eventStream) file(entry fileEntry) { e.put("file", entry, true) }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -10,7 +12,7 @@ import (
 	"notebox/environments"
 )
 
-// toolLanguage is what the tool runs.
+// toolLanguage is what the tool runs where neither the application nor the model says it.
 const toolLanguage = "python"
 
 // toolList is the answer of GET /v1/tools.
@@ -22,7 +24,7 @@ type toolList struct {
 
 // listTools answers GET /v1/tools.
 func (s *Server) listTools(c echo.Context) error {
-	query, err := parameters(c.Request(), "notation", "session")
+	query, err := parameters(c.Request(), "notation", "session", "language")
 	if err != nil {
 		return err
 	}
@@ -34,16 +36,20 @@ func (s *Server) listTools(c echo.Context) error {
 		}
 		notations = []tool.Notation{n}
 	}
-	about, err := s.aboutTool(callerOf(c))
-	if err != nil {
-		return err
-	}
+	caller := callerOf(c)
+	about := s.aboutTool()
 	if given := query.Get("session"); given != "" {
 		session, err := parseBool("session", given)
 		if err != nil {
 			return err
 		}
 		about.Session = *session
+	}
+	if about.Languages, err = s.toolLanguages(caller, query.Get("language")); err != nil {
+		return err
+	}
+	if query.Get("language") != "" || about.Session { // a session has one
+		about.Languages = about.Languages[:1]
 	}
 	answer := toolList{tool.Name, map[tool.Notation][]any{}}
 	for _, n := range notations {
@@ -60,17 +66,50 @@ func notationOf(name string) (tool.Notation, error) {
 	return n, nil
 }
 
-// aboutTool is what a model is told of the caller's Python.
-func (s *Server) aboutTool(caller *access.Caller) (tool.About, error) {
-	env := s.byLanguage(toolLanguage)
-	if env == nil || !caller.Sees(env.Name, env.Language) {
-		return tool.About{}, notFound()
+// aboutTool is what a model is told of all languages.
+func (s *Server) aboutTool() tool.About {
+	return tool.About{Timeout: min(s.limits.Timeout, s.maxTimeout), MaxTimeout: s.maxTimeout, Network: s.network != nil}
+}
+
+// toolLanguages are those that a caller's models may use: first the one that is wanted, or
+// for "" Python, or without that the default. There is one at least.
+func (s *Server) toolLanguages(caller *access.Caller, wanted string) ([]tool.Language, error) {
+	return s.languagesBeside(nil, caller, wanted)
+}
+
+// languagesBeside are toolLanguages where an environment has a session that lives: that
+// needs no image any more. live may be nil.
+func (s *Server) languagesBeside(live *environments.Environment, caller *access.Caller, wanted string) ([]tool.Language, error) {
+	var all []tool.Language
+	there := func(e *environments.Environment) bool { return e == live || s.available(e.Name) }
+	first := s.byLanguage(wanted)
+	switch {
+	case wanted == "":
+		first = s.byLanguage(toolLanguage)
+	case first == nil || !caller.Sees(first.Name, first.Language):
+		return nil, unfit("language", "%s is not known; there are: %s", quote(wanted), strings.Join(s.languages(), ", "))
+	case !there(first):
+		return nil, s.mustBeAvailable(first)
 	}
-	return tool.About{
-		Packages: packageNames(env), Notes: env.Notes,
-		Timeout: min(s.limits.Timeout, s.maxTimeout), MaxTimeout: s.maxTimeout,
-		Network: s.network != nil,
-	}, nil
+	for i := range s.environments {
+		e := &s.environments[i]
+		if !caller.Sees(e.Name, e.Language) || !there(e) {
+			continue
+		}
+		l := tool.Language{Name: e.Language, Aliases: e.Aliases, Title: e.DisplayName, Packages: packageNames(e), Notes: e.Notes}
+		if s.canInstall(e) {
+			l.Dependencies, l.Allowed = e.Dependencies.Notation, s.dependencies.Allowed()
+		}
+		if e == first {
+			all = slices.Insert(all, 0, l)
+		} else {
+			all = append(all, l)
+		}
+	}
+	if len(all) == 0 {
+		return nil, notFound()
+	}
+	return all, nil
 }
 
 func packageNames(env *environments.Environment) (names []string) {

@@ -12,7 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
+	"notebox/access"
 	"notebox/agent/tool"
+	"notebox/environments"
 )
 
 // toolRequest is a POST /v1/tools/call as it was written. A nil field was not given.
@@ -24,14 +26,16 @@ type toolRequest struct {
 
 	// These are the application's, and as of /v1/execute; the model's timeout is at
 	// most the one here.
-	Session *text         `json:"session"`
-	Files   []fileField   `json:"files"`
-	Env     map[text]text `json:"env"`
-	Network *bool         `json:"network"`
-	Timeout *seconds      `json:"timeout"`
+	Session  *text         `json:"session"`
+	Language *text         `json:"language"` // of a call that names none
+	Files    []fileField   `json:"files"`
+	Env      map[text]text `json:"env"`
+	Network  *bool         `json:"network"`
+	Timeout  *seconds      `json:"timeout"`
 
-	call    tool.Call
-	options tool.Options
+	languages []tool.Language // that the call may be in
+	call      tool.Call
+	options   tool.Options
 }
 
 // toolAnswer is the answer of POST /v1/tools/call.
@@ -39,8 +43,11 @@ type toolAnswer struct {
 	Message  any           `json:"message"` // that goes back to the model
 	Notation tool.Notation `json:"notation"`
 	Ran      bool          `json:"ran"`
-	Code     string        `json:"code"`   // that was run; "" where the call could not be read
-	Result   *reply        `json:"result"` // null where nothing was run
+	Code     string        `json:"code"`     // that was run; "" where the call could not be read
+	Language string        `json:"language"` // that it is in
+	// Dependencies are the packages that it named.
+	Dependencies []string `json:"dependencies,omitempty"`
+	Result       *reply   `json:"result"` // null where nothing was run
 }
 
 // callTool answers POST /v1/tools/call. A call that cannot be read or run as the model
@@ -57,14 +64,13 @@ func (s *Server) callTool(c echo.Context) error {
 			return nil, err
 		}
 		asked = read
+		if asked.languages, err = s.languagesOfCall(callerOf(c), asked); err != nil {
+			return nil, err
+		}
 		return asked.request(s.maxTimeout, work)
 	})
 	if err != nil {
-		if why := ofModel(err); why != nil && asked != nil {
-			return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON,
-				toolAnswer{Message: tool.Refusal(asked.call, why), Notation: asked.call.Notation})
-		}
-		return err
+		return asked.refuse(c, err)
 	}
 	defer t.leave()
 	c.Set(runKey, t.id)
@@ -75,16 +81,55 @@ func (s *Server) callTool(c echo.Context) error {
 	case err != nil || c.Request().Context().Err() != nil:
 		return s.whyNot(c.Request().Context(), err)
 	case end.problem != nil:
-		return end.problem
+		return asked.refuse(c, end.problem)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswerOf(asked, e.answer))
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswerOf(asked, e.plan, e.answer))
 }
 
-func toolAnswerOf(asked *toolRequest, a *reply) toolAnswer {
+// refuse answers a call that was not run: with a message for the model, where it can do
+// something about it.
+func (asked *toolRequest) refuse(c echo.Context, err error) error {
+	why := asked.ofModel(err)
+	if why == nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON,
+		toolAnswer{Message: tool.Refusal(asked.call, why), Notation: asked.call.Notation})
+}
+
+// languagesOfCall are those that a call may be in, the one that it is in without saying so
+// first: in a session that session's, and bash beside it.
+func (s *Server) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]tool.Language, error) {
+	wanted := ""
+	if asked.Language != nil {
+		wanted = string(*asked.Language)
+	}
+	if asked.Session == nil {
+		return s.toolLanguages(caller, wanted)
+	}
+	var live *environments.Environment
+	if s.sessions != nil {
+		if session, err := s.sessions.Find(caller.Owner(), string(*asked.Session)); err == nil { // else the run is refused
+			live = s.byName(session.Info().Environment)
+		}
+	}
+	command := isBash(wanted)
+	if live != nil && (wanted == "" || command) {
+		wanted = live.Language
+	}
+	all, err := s.languagesBeside(live, caller, wanted)
+	beside := tool.Language{Name: bash, Aliases: bashNames}
+	if command {
+		return slices.Insert(all, 0, beside), err
+	}
+	return append(all, beside), err
+}
+
+func toolAnswerOf(asked *toolRequest, p *plan, a *reply) toolAnswer {
 	out := toolAnswer{
 		Message:  tool.Message(asked.call, resultOf(a), asked.options),
-		Notation: asked.call.Notation, Ran: true, Code: asked.call.Code,
+		Notation: asked.call.Notation, Ran: true, Code: asked.call.Code, Language: p.kernel().Language, Dependencies: asked.call.Dependencies,
 	}
 	slim := *a
 	slim.Images = slices.Clone(a.Images)
@@ -111,15 +156,22 @@ func resultOf(a *reply) tool.Result {
 }
 
 // ofModel is what a model should be told of an error, nil where it is not the model's:
-// its call cannot be read, or its program is none that can be run.
-func ofModel(err error) error {
+// its call cannot be read, its program is none that can be run, or its packages cannot be
+// had, be it because the registry is away: without them it goes on.
+func (asked *toolRequest) ofModel(err error) error {
 	var call *tool.CallError
 	var p *problem
 	switch {
+	case asked == nil:
+		return nil
 	case errors.As(err, &call):
 		return call
+	case errors.As(err, &p) && p.ofPackages():
+		return tool.PackagesError("%s", p.detail())
 	case errors.As(err, &p) && p.field == "code" && p.status < http.StatusInternalServerError:
 		return &tool.CallError{Reason: "its program " + p.text}
+	case errors.As(err, &p) && p.field == "language" && p.status == http.StatusUnprocessableEntity && asked.call.Language != "":
+		return &tool.CallError{Reason: "its language " + p.text}
 	}
 	return nil
 }
@@ -132,9 +184,16 @@ func (asked *toolRequest) request(maxTimeout time.Duration, work *workspace) (*r
 	req := &request{
 		Code: ptr(text(asked.call.Code)), Session: asked.Session, Env: asked.Env,
 		Network: asked.Network, Timeout: asked.Timeout, linkImages: !asked.options.ImageParts,
+		Dependencies: texts(asked.call.Dependencies),
 	}
-	if asked.Session == nil {
-		req.Language = ptr(text(toolLanguage))
+	if asked.Session != nil && len(req.Dependencies) > 0 {
+		return nil, tool.ErrSessionPackages
+	}
+	switch {
+	case asked.call.Language != "":
+		req.Language = ptr(text(asked.call.Language))
+	case asked.Session == nil || asked.Language != nil:
+		req.Language = ptr(text(asked.languages[0].Name))
 	}
 	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (req.Timeout == nil || wanted < float64(*req.Timeout)) {
 		req.Timeout = ptr(seconds(wanted))
@@ -169,7 +228,7 @@ func (asked *toolRequest) read() (err error) {
 	if len(asked.Call) == 0 || string(asked.Call) == "null" {
 		return malformed("call", "is missing: it is the tool call as the model emitted it")
 	}
-	asked.call, err = tool.Parse(asked.Call, want)
+	asked.call, err = tool.Parse(asked.Call, want, asked.languages...)
 	return err
 }
 

@@ -22,6 +22,7 @@ type toolCallAnswer struct {
 	Message  map[string]any
 	Notation string
 	Ran      bool
+	Language string
 	Code     string
 	Result   *replyJSON
 }
@@ -180,4 +181,35 @@ func TestToolAnswersAreAsDescribed(t *testing.T) {
 		t.Log(name)
 		check("POST", "/v1/tools/call", string(raw))
 	}
+}
+
+// TestToolsKnowAllLanguages: those that are installed, and no others.
+func TestToolsKnowAllLanguages(t *testing.T) {
+	f := calculating()
+	s := withSessions(t, f, withShell, func(c *Config) { c.Available = func(name string) bool { return name != "r" } })
+	require.Contains(t, string(s.get("/v1/tools?notation=anthropic").body), `"enum":["python","bash"]`)
+	require.NotContains(t, string(s.get("/v1/tools?notation=anthropic&session=true").body), "enum")
+	require.Contains(t, string(s.get("/v1/tools?notation=anthropic&session=true&language=sh").body), "Runs Bash code")
+	s.requireProblem(s.get("/v1/tools?language=r"), 503, "the image of r is not installed")
+	s.requireProblem(s.get("/v1/tools?language=x"), 422, "language")
+
+	a := s.callTool(`{"call":{"code":"ls","language":"sh"}}`)
+	require.Equal(t, "bash", a.Language)
+	require.Equal(t, "bash", s.only().Environment.Name)
+	require.Equal(t, "bash", s.callTool(`{"call":{"code":"ls"},"language":"bash"}`).Language)
+	require.Equal(t, "python", s.callTool(`{"call":{"code":"ls","language":"py"},"language":"bash"}`).Language)
+	a = s.callTool(`{"call":{"code":"ls","language":"r"}}`)
+	require.False(t, a.Ran)
+	require.Contains(t, fmt.Sprint(a.Message), "its language is \"r\", and this tool runs python, bash")
+
+	id := s.open(`{}`).ID
+	a = s.callTool(`{"session":"` + id + `","call":{"code":"echo hi","language":"bash"}}`)
+	require.Equal(t, "bash", a.Language)
+	require.Equal(t, "hi\n", a.Result.Text, "a command beside the kernel")
+	require.Equal(t, "python", s.callTool(`{"session":"`+id+`","call":{"code":"x = 1"}}`).Language)
+	shell := s.open(`{"language":"bash"}`).ID
+	require.Equal(t, "bash", s.callTool(`{"session":"`+shell+`","call":{"code":"x = 1"}}`).Language)
+	a = s.callTool(`{"session":"` + shell + `","call":{"code":"x = 1","language":"python"}}`)
+	require.False(t, a.Ran)
+	require.Contains(t, fmt.Sprint(a.Message), "its language is \"python\", and this session runs bash")
 }

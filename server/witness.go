@@ -47,10 +47,10 @@ func proves(s runner.Status) bool {
 }
 
 // disproves reports whether a run's error says anything of sandboxes: one that
-// was turned away had none, and variables that keep a kernel from starting are
-// the caller's.
+// was turned away had none, and variables or packages that keep a kernel from
+// starting are the caller's.
 func disproves(err error) bool {
 	var known *runner.Error
 	return !errors.As(err, &known) ||
-		known.Code != runner.CodeFull && known.Code != runner.CodeShare && known.Code != runner.CodeEnv
+		known.Code != runner.CodeFull && known.Code != runner.CodeShare && known.Code != runner.CodeEnv && known.Code != runner.CodePackages
 }

@@ -54,6 +54,13 @@ func (c *Client) Execute(ctx context.Context, r agent.Run) (*tool.Result, error)
 	} else if r.Language != "" {
 		fields = append(fields, [2]string{"language", r.Language})
 	}
+	if len(r.Dependencies) > 0 {
+		list, err := json.Marshal(r.Dependencies)
+		if err != nil {
+			return nil, fmt.Errorf("notebox: %w", err)
+		}
+		fields = append(fields, [2]string{packagesField, string(list)})
+	}
 	if r.Timeout > 0 {
 		fields = append(fields, [2]string{"timeout", strconv.FormatFloat(r.Timeout.Seconds(), 'f', -1, 64)})
 	}
@@ -117,7 +124,7 @@ func (c *Client) postForm(ctx context.Context, path string, fields [][2]string, 
 	for try := 1; ; try++ {
 		res, err := c.postOnce(ctx, path, fields, files, events)
 		full, ok := err.(*Error)
-		if !ok || full.RetryAfter == 0 || full.RetryAfter > maxPause || try == tries {
+		if !ok || full.ofPackages() || full.RetryAfter == 0 || full.RetryAfter > maxPause || try == tries {
 			return res, err
 		}
 		select {

@@ -38,6 +38,15 @@ func problem(status int, field, detail string) http.HandlerFunc {
 	}
 }
 
+// packages checks that a model is told of packages that it cannot have.
+func packages(detail string) func(t *testing.T, err error) {
+	return func(t *testing.T, err error) {
+		require.ErrorAs(t, err, new(*tool.CallError))
+		require.ErrorContains(t, err, "The packages of the call cannot be installed: dependencies")
+		require.ErrorContains(t, err, detail)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		desc    string
@@ -50,6 +59,13 @@ func TestErrors(t *testing.T) {
 			require.ErrorAs(t, err, &call)
 			require.Contains(t, err.Error(), "is too long")
 		}},
+		{"packages that cannot be", problem(422, "dependencies[1]", "dependencies[1]: is not a package's name"), "", packages("is not a package's name")},
+		{"packages that may not be", problem(403, "dependencies", "dependencies: this service's operator allows none"), "", packages("allows none")},
+		{"packages of a registry that is away", problem(503, "dependencies", "dependencies: the package registry cannot be reached"), "", packages("cannot be reached")},
+		{"packages of a registry that is away, as an event", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "event: error\ndata: {\"status\":503,\"field\":\"dependencies\",\"detail\":\"dependencies: the package registry cannot be reached\"}\n\n")
+		}, "", packages("cannot be reached")},
 		{"a session that is over", problem(410, "", "gone"), "s", func(t *testing.T, err error) { require.ErrorIs(t, err, agent.ErrNoSession) }},
 		{"no session of this key", problem(404, "", "nothing"), "s", func(t *testing.T, err error) { require.ErrorIs(t, err, agent.ErrNoSession) }},
 		{"a wrong key", problem(401, "", "an API key is needed"), "", func(t *testing.T, err error) {
@@ -95,6 +111,31 @@ func TestAFullServiceIsAskedAgain(t *testing.T) {
 	require.Equal(t, "Bearer secret", key)
 	require.Contains(t, body, `filename="a/b.txt"`)
 	require.Contains(t, body, "abc")
+}
+
+func TestPackages(t *testing.T) {
+	var body string
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		body = string(raw)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: install\ndata: {\"text\":\"Collecting polars\\n\"}\n\nevent: done\ndata: {\"status\":\"ok\"}\n\n")
+	})
+	told := ""
+	_, err := c.Execute(context.Background(), agent.Run{Code: "1", Dependencies: []string{"polars==1.*", "six"}, Tell: func(text string) { told += text }})
+	require.NoError(t, err)
+	require.Contains(t, body, "name=\"dependencies\"\r\n\r\n[\"polars==1.*\",\"six\"]\r\n")
+	require.Equal(t, "Collecting polars\n", told)
+}
+
+func TestAboutSaysWhatCanBeInstalled(t *testing.T) {
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, `{"environments":[{"language":"go","display_name":"Go"},{"language":"python","display_name":"Python 3","dependencies":{"notation":"pip","allowed":["polars"]}}],"limits":{}}`)
+	})
+	about, _, err := c.About(context.Background(), "python")
+	require.NoError(t, err)
+	require.Equal(t, []tool.Language{{Name: "python", Title: "Python 3", Dependencies: "pip", Allowed: []string{"polars"}}, {Name: "go", Title: "Go"}}, about.Languages)
 }
 
 func TestAFileThatCannotBeReadEndsTheRun(t *testing.T) {

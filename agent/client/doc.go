@@ -5,7 +5,8 @@
 //     are, the files.
 //  2. The answer is asked for as events where somebody listens to the output, else as
 //     JSON. Images come as links.
-//  3. What the code did is a result. A code that notebox does not take is a
-//     *tool.CallError, for the model; a session that is over agent.ErrNoSession; and all
-//     else that it refuses an *Error. It is asked again when it is full, within bounds.
+//  3. What the code did is a result. A code that notebox does not take, and packages
+//     that it cannot install, are a *tool.CallError, for the model; a session that is over
+//     is agent.ErrNoSession; and all else that it refuses an *Error. It is asked again when
+//     it is full, within bounds.
 package client

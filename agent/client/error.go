@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"notebox/agent"
@@ -44,6 +45,15 @@ func problemOf(res *http.Response) *Error {
 	return e
 }
 
+// packagesField is that of a run's packages.
+const packagesField = "dependencies"
+
+// ofPackages reports whether it is about nothing but the packages that a run wants: without
+// them it goes on, also while their registry is away.
+func (e *Error) ofPackages() bool {
+	return e.Field == packagesField || strings.HasPrefix(e.Field, packagesField+"[")
+}
+
 func isGone(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusGone)
@@ -57,6 +67,8 @@ func ofRun(err error, r agent.Run) error {
 		return err
 	case r.Session != "" && isGone(err):
 		return fmt.Errorf("%w: %w", agent.ErrNoSession, err)
+	case e.ofPackages():
+		return tool.PackagesError("%s", e.Detail)
 	case e.Field == "code" && e.Status < http.StatusInternalServerError:
 		return &tool.CallError{Reason: "its program: " + e.Detail}
 	}

@@ -15,7 +15,7 @@ import (
 var errNoEnd = errors.New("notebox: the events broke off")
 
 // readEvents reads a run's server-sent events to the last, and tells of the text that
-// the program puts out.
+// the program puts out, and its installer before it.
 func readEvents(r io.Reader, tell func(text string)) (*tool.Result, error) {
 	lines := bufio.NewScanner(io.LimitReader(r, maxAnswer))
 	lines.Buffer(nil, maxAnswer)
@@ -38,9 +38,9 @@ func readEvents(r io.Reader, tell func(text string)) (*tool.Result, error) {
 				return nil, fmt.Errorf("notebox: %w", err)
 			}
 			return nil, e
-		case name == "output":
+		case name == "output" || name == "install":
 			var out struct{ Type, Text string }
-			if json.Unmarshal([]byte(data), &out) == nil && out.Type == "stream" && out.Text != "" {
+			if json.Unmarshal([]byte(data), &out) == nil && (out.Type == "stream" || name == "install") && out.Text != "" {
 				tell(out.Text)
 			}
 		}

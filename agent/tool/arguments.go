@@ -26,22 +26,29 @@ const (
 
 // Arguments are those of a call.
 type Arguments struct {
-	Code    string        // not blank, valid UTF-8
-	Timeout time.Duration // 0: not given
+	Code         string        // not blank, valid UTF-8
+	Language     string        // the name of one of the languages; "": not given
+	Timeout      time.Duration // 0: not given
+	Dependencies []string      // packages to be installed, as the model names them: valid UTF-8, none blank
 }
 
 // CallError is a call that cannot be read in one way only. Nothing may be run by it.
 type CallError struct {
 	Reason string // what is wrong: half a sentence for a model
+
+	packages bool // that the call names cannot be had; else it cannot be read
 }
 
 func (e *CallError) Error() string {
+	if e.packages {
+		return fmt.Sprintf("The packages of the call cannot be installed: %s. Nothing was run. Call %s again without dependencies, or with others that can be.", e.Reason, Name)
+	}
 	return fmt.Sprintf("The call could not be read: %s. Nothing was run. Call %s again, with its arguments as one JSON object: "+
 		`{"code": "import math\nprint(math.pi)"}. The whole program is one string; in it a line break is \n, a double quote \" and a backslash \\.`, e.Reason, Name)
 }
 
 func unreadable(format string, args ...any) error {
-	return &CallError{fmt.Sprintf(format, args...)}
+	return &CallError{Reason: fmt.Sprintf(format, args...)}
 }
 
 // codeNames are those under which models send the program, without case, - and _.
@@ -58,33 +65,35 @@ var wrapperNames = map[string]bool{
 
 var timeoutNames = map[string]bool{"timeout": true, "timeoutseconds": true, "timelimit": true}
 
-// pythons are what a language may be called that this tool runs.
-var pythons = map[string]bool{"": true, "python": true, "py": true, "python3": true, "ipython": true, "ipython3": true}
-
 // plainName is a name without what models write differently.
 func plainName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
 }
 
-// isField accepts the names that an object of arguments has.
+// isField accepts the names that an object of arguments has; dependencyNames are others.
 func isField(name string) bool {
 	name = plainName(name)
 	return codeNames[name] || timeoutNames[name] || name == "language"
 }
 
 // ParseArguments reads a call's arguments as the model wrote them: JSON, and where it
-// is broken or something else, what it can only mean. See loose for what JSON may be.
+// is broken or something else, what it can only mean, in one of the languages or, where
+// none is given, in Python. See loose for what JSON may be.
 // Besides: code for the JSON; either in a Markdown fence, in a tag, in a JSON string
 // or in the syntax of a call; the code under another name, as a list of lines, in one
 // more object, or with its line breaks escaped twice. An error is a *CallError.
-func ParseArguments(text string) (Arguments, error) {
+func ParseArguments(text string, languages ...Language) (Arguments, error) {
+	return parserOf(languages).arguments(text)
+}
+
+func (p parser) arguments(text string) (Arguments, error) {
 	switch {
 	case len(text) > MaxArguments:
 		return Arguments{}, unreadable("it is longer than %d bytes", MaxArguments)
 	case !utf8.ValidString(text):
 		return Arguments{}, unreadable("it is not valid UTF-8")
 	}
-	return checked(fromText(text, 0))
+	return checked(p.fromText(text, 0))
 }
 
 // checked makes the code one that a kernel can be given.
@@ -114,11 +123,11 @@ func meansObject(text string) bool {
 		return true
 	}
 	m := openingPlain.FindStringSubmatch(text)
-	return m != nil && isField(m[1])
+	return m != nil && (isField(m[1]) || dependencyNames[plainName(m[1])])
 }
 
 // fromText reads a text that is the arguments, in whatever it is wrapped.
-func fromText(text string, wrappers int) (Arguments, error) {
+func (p parser) fromText(text string, wrappers int) (Arguments, error) {
 	text = strings.Trim(text, " \t\r\n\f\v\ufeff\u200b")
 	switch {
 	case wrappers > maxWrappers:
@@ -131,7 +140,7 @@ func fromText(text string, wrappers int) (Arguments, error) {
 	case err != nil:
 		return Arguments{}, err
 	case found:
-		return fromText(inner, wrappers+1)
+		return p.fromText(inner, wrappers+1)
 	}
 	var known func(string) bool
 	switch text[0] {
@@ -139,37 +148,37 @@ func fromText(text string, wrappers int) (Arguments, error) {
 		known = isField
 	case '[', '"', '\'', '`':
 	default:
-		return Arguments{Code: unescape(text)}, nil
+		return Arguments{Code: p.mended(text, "")}, nil
 	}
 	v, err := readLoose(text, known)
 	switch {
 	case err == nil:
-		return fromValue(v, wrappers+1)
+		return p.fromValue(v, wrappers+1)
 	case errors.Is(err, errCutOff) && (text[0] == '"' || text[0] == '`' || meansObject(text)):
 		return Arguments{}, unreadable("it ends in the middle of a string, so its program may be cut off")
 	case text[0] == '`' || meansObject(text):
 		return Arguments{}, unreadable("its arguments are not valid JSON, and can be read in more than one way")
 	}
-	return Arguments{Code: unescape(text)}, nil // a set, a comprehension, a string with a method
+	return Arguments{Code: p.mended(text, "")}, nil // a set, a comprehension, a string with a method
 }
 
 // fromValue reads what stands for the arguments.
-func fromValue(v value, wrappers int) (Arguments, error) {
+func (p parser) fromValue(v value, wrappers int) (Arguments, error) {
 	switch v.kind {
 	case isString:
-		return fromText(v.text, wrappers+1)
+		return p.fromText(v.text, wrappers+1)
 	case isObject:
-		return fromObject(v, wrappers)
+		return p.fromObject(v, wrappers)
 	case isList:
 		if len(v.items) == 1 && v.items[0].kind == isObject {
-			return fromObject(v.items[0], wrappers+1)
+			return p.fromObject(v.items[0], wrappers+1)
 		}
 	}
-	code, err := program(v)
+	code, err := p.program(v, "")
 	return Arguments{Code: code}, err
 }
 
-func fromObject(v value, wrappers int) (Arguments, error) {
+func (p parser) fromObject(v value, wrappers int) (Arguments, error) {
 	if wrappers > maxWrappers {
 		return Arguments{}, unreadable("its code is wrapped more than %d times", maxWrappers)
 	}
@@ -178,8 +187,20 @@ func fromObject(v value, wrappers int) (Arguments, error) {
 		switch name := plainName(m.name); {
 		case timeoutNames[name]:
 			a.Timeout = seconds(m.value)
-		case name == "language" && m.value.kind == isString && !pythons[strings.ToLower(m.value.text)]:
-			return a, unreadable("its language is %s, and this tool runs Python", told(m.value.text))
+		case dependencyNames[name] && !(name == "requirements" && isProse(m.value)):
+			more, err := dependenciesOf(m.value)
+			if err != nil {
+				return a, err
+			}
+			if a.Dependencies = append(a.Dependencies, more...); len(a.Dependencies) > MaxDependencies {
+				return a, unreadable("its dependencies are more than %d", MaxDependencies)
+			}
+		case name == "language" && m.value.kind == isString:
+			known, ok := p.language(m.value.text)
+			if !ok {
+				return a, unreadable("its language is %s, and this tool runs %s", told(m.value.text), p.offered())
+			}
+			a.Language = known
 		}
 	}
 	found, err := codeOf(v)
@@ -187,36 +208,43 @@ func fromObject(v value, wrappers int) (Arguments, error) {
 		return a, err
 	}
 	if found.kind == isObject || found.kind == isString && strings.HasPrefix(strings.TrimSpace(found.text), "{") {
-		if inner, err := again(*found, wrappers+1); err == nil {
+		if inner, err := p.again(*found, wrappers+1); err == nil {
 			if inner.Timeout == 0 {
 				inner.Timeout = a.Timeout
+			}
+			if inner.Language == "" {
+				inner.Language = a.Language
+			}
+			if len(inner.Dependencies) == 0 {
+				inner.Dependencies = a.Dependencies
 			}
 			return inner, nil
 		} else if found.kind == isObject {
 			return a, err
 		}
 	}
-	a.Code, err = program(*found)
+	a.Code, err = p.program(*found, a.Language)
 	return a, err
 }
 
 // again reads arguments that stand where their code should.
-func again(v value, wrappers int) (Arguments, error) {
+func (p parser) again(v value, wrappers int) (Arguments, error) {
 	if v.kind == isObject {
-		return fromObject(v, wrappers)
+		return p.fromObject(v, wrappers)
 	}
 	inner, err := readLoose(strings.TrimSpace(v.text), isField)
 	if err != nil || inner.kind != isObject || !isCall(inner) {
 		return Arguments{}, errLoose
 	}
-	return fromObject(inner, wrappers)
+	return p.fromObject(inner, wrappers)
 }
 
 // isCall reports whether an object in a string is arguments, and not a program that
-// is a dict: all its names are those of fields.
+// is a dict: all its names are those of fields, and packages are beside code.
 func isCall(v value) bool {
 	for _, m := range v.members {
-		if !isField(m.name) && plainName(m.name) != "name" && !wrapperNames[plainName(m.name)] {
+		name := plainName(m.name)
+		if !isField(name) && name != "name" && !wrapperNames[name] && (!dependencyNames[name] || v.member("code") == nil) {
 			return false
 		}
 	}
@@ -276,7 +304,7 @@ func allEqual(list []*value) bool {
 }
 
 // program is the code of a field: a string, or a list of lines.
-func program(v value) (string, error) {
+func (p parser) program(v value, language string) (string, error) {
 	switch v.kind {
 	case isString:
 		inner, found, err := unfence(strings.TrimSpace(v.text))
@@ -284,9 +312,9 @@ func program(v value) (string, error) {
 		case err != nil:
 			return "", err
 		case found:
-			return unescape(inner), nil
+			return p.mended(inner, language), nil
 		}
-		return unescape(v.text), nil
+		return p.mended(v.text, language), nil
 	case isList:
 		if len(v.items) == 0 {
 			return "", unreadable("its program is empty")

@@ -77,12 +77,17 @@ func TestArgumentsThatAreMended(t *testing.T) {
 		{"a doc string first", "\"\"\"Pi.\"\"\"\n" + two, "\"\"\"Pi.\"\"\"\n" + two},
 		{"Markdown that the program writes", "x = \"\"\"\n```\na\n```\n\"\"\"\nprint(x)", "x = \"\"\"\n```\na\n```\n\"\"\"\nprint(x)"},
 		{"a byte order mark", "\ufeff{\"code\": \"print(1)\"}", "print(1)"},
+		{"packages of the program, quotes not escaped", `{"code": "d = {"name": "x", "packages": ["y"]}"}`, `d = {"name": "x", "packages": ["y"]}`},
+		{"packages of a call of the program, quotes not escaped", `{"code": "setup(name="x", packages=["y"], requirements="z")"}`, `setup(name="x", packages=["y"], requirements="z")`},
+		{"packages of a JSON that the program writes", `{"code": "{\"dependencies\": {\"six\": \"*\"}, \"name\": \"x\"}"}`, `{"dependencies": {"six": "*"}, "name": "x"}`},
+		{"packages of a dict that is the program", `{"code": "{\"content\": 1, \"packages\": [\"y\"]}"}`, `{"content": 1, "packages": ["y"]}`},
 		{"True and None", `{"code": "print(1)", "verbose": True, "x": None}`, "print(1)"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			a, err := tool.ParseArguments(c.arguments)
 			require.NoError(t, err)
 			require.Equal(t, c.code, strings.TrimSpace(a.Code))
+			require.Empty(t, a.Dependencies)
 		})
 	}
 }
@@ -135,7 +140,7 @@ func TestTimeouts(t *testing.T) {
 
 // TestReadingIsLinear sends what makes naive readers look ahead again and again.
 func TestReadingIsLinear(t *testing.T) {
-	for _, part := range []string{`"`, `" `, `"}`, "\\", "```\n", `{"`, `\n`, "#", `",code:`, "'", `"""`, `\"`, "\n{", "~~~\n"} {
+	for _, part := range []string{`"`, `" `, `"}`, "\\", "```\n", `{"`, `\n`, "#", `",code:`, "'", `"""`, `\"`, "\n{", "~~~\n", `","dependencies":["`, `","packages":['`, `","packages":["a",`} {
 		for _, before := range []string{"", `{"code": "`, "x = 1\n"} {
 			text := (before + strings.Repeat(part, tool.MaxArguments))[:tool.MaxArguments]
 			began := time.Now()

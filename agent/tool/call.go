@@ -9,7 +9,8 @@ type Call struct {
 	Name     string   // as the model wrote it; may be empty
 	Arguments
 
-	free bool // a tool whose input is text and not JSON, which has a result of its own kind
+	parser parser
+	free   bool // a tool whose input is text and not JSON, which has a result of its own kind
 }
 
 // names are those that the tool answers to, as plainName leaves them: its own, and
@@ -31,12 +32,13 @@ func isName(name string) bool {
 // Completions, a function_call or custom_tool_call item of Responses, a tool_use block
 // of Anthropic, a part with a functionCall of Gemini, or {name, arguments}. A list
 // of one call is that call, and a message with one in it too. want is the notation of
-// the answer; "" is the call's own, or ChatCompletions where it does not tell.
+// the answer; "" is the call's own, or ChatCompletions where it does not tell. languages
+// are as of ParseArguments.
 //
 // An error is a *CallError, beside which the Call has what is known of it, so that
 // Refusal can answer it.
-func Parse(raw []byte, want Notation) (Call, error) {
-	c := Call{Notation: want}
+func Parse(raw []byte, want Notation, languages ...Language) (Call, error) {
+	c := Call{Notation: want, parser: parserOf(languages)}
 	var v value
 	var err error
 	if len(raw) > MaxArguments {
@@ -127,9 +129,9 @@ func (c *Call) one(v value, own Notation, id, arguments string) error {
 
 func (c *Call) arguments(v *value) (err error) {
 	if v.kind == isString {
-		c.Arguments, err = ParseArguments(v.text)
+		c.Arguments, err = c.parser.arguments(v.text)
 	} else {
-		c.Arguments, err = checked(fromValue(*v, 0))
+		c.Arguments, err = checked(c.parser.fromValue(*v, 0))
 	}
 	return err
 }

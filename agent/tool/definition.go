@@ -11,8 +11,9 @@ const Name = "execute_python"
 
 // About is what a model is told of the service.
 type About struct {
-	Packages   []string      // names of the installed libraries
-	Notes      []string      // what else a user should know, a sentence each
+	Packages   []string      // names of the installed libraries of Python
+	Notes      []string      // what else a user should know of it, a sentence each
+	Languages  []Language    // that a call may be in, the first where it names none; nil: Python
 	Timeout    time.Duration // of a call that does not ask for more
 	MaxTimeout time.Duration // that a call may ask for; 0: it may not ask
 	Network    bool          // programs reach hosts that the operator has allowed
@@ -29,19 +30,16 @@ const (
 func (a About) Description() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("Runs Python code in a Jupyter kernel inside an isolated sandbox, and returns what it printed, the value of its last expression, tracebacks, images and files.")
-	if len(a.Packages) > 0 {
-		line("Installed besides the standard library: %s. Nothing more can be installed%s.", named(a.Packages),
-			map[bool]string{false: "", true: " but from hosts that are allowed"}[a.Network])
-	}
-	for _, note := range a.Notes[:min(len(a.Notes), maxNotes)] {
-		line("%s", note)
-	}
+	line("Runs %s code in a Jupyter kernel inside an isolated sandbox, and returns what it printed, the value of its last expression, tracebacks, images and files.", a.runs())
+	a.aboutLanguages(line)
 	line("Files that were handed over are in /mnt/data. What the code writes to /mnt/data is returned with a URL; /tmp is for what is not to be returned. Nothing else can be written to.")
-	line("Plots that are shown (plt.show()) are returned as images; they need no file.")
-	if a.Network {
+	line("Plots that are shown%s are returned as images; they need no file.", map[bool]string{true: " (plt.show())"}[a.has(python)])
+	switch {
+	case a.Network:
 		line("The network is closed, unless this call was given it, and then hosts that the operator allows are reached.")
-	} else {
+	case a.installs():
+		line("There is no network: the code itself can download and install nothing.")
+	default:
 		line("There is no network: nothing can be downloaded or installed.")
 	}
 	switch {
@@ -55,7 +53,7 @@ func (a About) Description() string {
 	} else {
 		line("Nothing is kept between calls: each begins with a fresh interpreter, without the variables and files of the one before, so send the whole program each time.")
 	}
-	line("Nobody can answer input(). Use print() for what you want to read.")
+	line("Nobody can answer %s. Use print() for what you want to read.", map[bool]string{true: "input()", false: "a question for input"}[a.has(python)])
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -90,7 +88,13 @@ func Definition(n Notation, a About) any {
 // schema is that of the arguments, in JSON Schema.
 func schema(a About, closed bool) map[string]any {
 	properties := map[string]any{
-		"code": map[string]any{"type": "string", "description": "The Python program, as plain text: no Markdown fence around it."},
+		"code": map[string]any{"type": "string", "description": "The " + a.program() + ", as plain text: no Markdown fence around it."},
+	}
+	if len(a.Languages) > 1 {
+		properties["language"] = map[string]any{"type": "string", "enum": a.names(), "description": "Of the program. " + a.Languages[0].Name + " where it is left out."}
+	}
+	if packages := a.DependenciesSchema(); packages != nil {
+		properties["dependencies"] = packages
 	}
 	if a.MaxTimeout > a.Timeout {
 		properties["timeout"] = map[string]any{

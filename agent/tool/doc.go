@@ -3,7 +3,7 @@
 // of the providers. It sends nothing itself, and knows no provider's client.
 //
 //  1. Definition gives what a request to the model has in its list of tools. Its
-//     description is made of an About: what is installed, what is kept, how long a
+//     description is made of an About: what is installed and can be, what is kept, how long a
 //     run may take.
 //  2. Parse reads a call as the model emitted it, whole; ParseArguments reads the
 //     arguments alone. Models break the form of a call more often than their code, so

@@ -14,6 +14,7 @@ import (
 func FuzzParseArguments(f *testing.F) {
 	for _, seed := range []string{
 		`{"code": "print(1)"}`, "```python\nprint(1)\n```", `{'code': 'print("a")',}`, `"{\"code\": \"x\"}"`, `{"code": "print("a", "b")"}`,
+		`{"code": "print("a")", "dependencies": ["six"]}`, `{"packages": "polars[a,b] >= 1, <2 six", "code": "x"}`, `{"code":"x","requirements":{"six":"*"}}`,
 		`execute_python(code="x")`, "code: |\n  x", `<tool_call>{"code": ["a", "b"]}</tool_call>`, `print(\"a\")\nx`, `{"input": {"code": """x"""`,
 	} {
 		f.Add(seed)
@@ -29,14 +30,21 @@ func FuzzParseArguments(f *testing.F) {
 		require.True(t, utf8.ValidString(a.Code))
 		require.NotContains(t, a.Code, "\x00")
 		require.GreaterOrEqual(t, a.Timeout, tool.Arguments{}.Timeout)
+		require.LessOrEqual(t, len(a.Dependencies), tool.MaxDependencies)
+		for _, d := range a.Dependencies {
+			require.Equal(t, strings.TrimSpace(d), d)
+			require.NotEmpty(t, d)
+			require.True(t, utf8.ValidString(d))
+		}
 
 		// What is well-formed is taken as it is, whatever the program looks like.
 		if !strings.ContainsAny(a.Code, "\\`~{") {
-			raw, err := json.Marshal(map[string]string{"code": a.Code})
+			raw, err := json.Marshal(map[string]any{"code": a.Code, "dependencies": a.Dependencies})
 			require.NoError(t, err)
 			again, err := tool.ParseArguments(string(raw))
 			require.NoError(t, err)
 			require.Equal(t, a.Code, again.Code)
+			require.Equal(t, a.Dependencies, again.Dependencies)
 		}
 	})
 }

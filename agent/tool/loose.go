@@ -51,7 +51,8 @@ var errLoose = errors.New("it is not JSON")
 //   - brackets that are missing at the end, where no string is cut off
 //
 // With quotes, a double quote inside a string need not be escaped: one ends its string
-// only where the object ends behind it, or goes on with a name that known accepts.
+// only where the object ends behind it, or goes on with a name that known accepts, or with
+// a list of packages.
 type loose struct {
 	text   string
 	at     int
@@ -248,21 +249,29 @@ func (l *loose) ends(quote string) bool {
 	if !l.quotes || len(quote) > 1 {
 		return true
 	}
-	ahead := loose{text: l.text, at: l.at + 1}
+	ahead := &loose{text: l.text, at: l.at + 1, known: l.known}
 	switch ahead.next() {
 	case 0:
 		return true
 	case ',':
 		ahead.at++
 		name := ahead.nameAhead()
+		if dependencyNames[plainName(name)] {
+			return ahead.dependenciesAhead()
+		}
 		return name != "" && l.known(name) && (ahead.next() == ':' || ahead.next() == '=')
 	case '}':
-		for c := ahead.next(); c == '}' || c == ']'; c = ahead.next() {
-			ahead.at++
-		}
-		return ahead.next() == 0
+		return ahead.closes()
 	}
 	return false
+}
+
+// closes reports whether nothing but brackets is left.
+func (l *loose) closes() bool {
+	for c := l.next(); c == '}' || c == ']'; c = l.next() {
+		l.at++
+	}
+	return l.next() == 0
 }
 
 // nameAhead reads a short name, in quotes or not; "" where there is none.

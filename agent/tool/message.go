@@ -45,7 +45,7 @@ func Text(r Result, o Options) string {
 	text = strings.TrimRight(Cut(text, min(budget, MaxBudget)), "\n")
 	var lines []string
 	if r.Failed() {
-		lines = append(lines, fmt.Sprintf("[The run did not succeed: %s.]", word(r.Status)))
+		lines = append(lines, fmt.Sprintf("[The run did not succeed: %s.]", r.why()))
 	}
 	switch {
 	case text != "":
@@ -58,6 +58,14 @@ func Text(r Result, o Options) string {
 		lines = append(lines, "Hint: "+strings.ToValidUTF8(r.Hint[:min(len(r.Hint), maxHint)], ""))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// why says what became of a run that failed.
+func (r Result) why() string {
+	if r.notInstalled() {
+		return "its packages could not be installed, and no code was run"
+	}
+	return word(r.Status)
 }
 
 // word is a status as a sentence can hold it.

@@ -165,6 +165,13 @@ func TestTextIsCutAndCounted(t *testing.T) {
 func TestTextOfNothing(t *testing.T) {
 	require.Contains(t, tool.Text(tool.Result{Status: "ok"}, tool.Options{}), "put out nothing")
 	require.Contains(t, tool.Text(tool.Result{Status: "timeout"}, tool.Options{}), "time limit")
+	lost := tool.Result{Status: "error", Error: &tool.Raised{}}
+	for _, name := range []string{"TooLarge", "TooSlow", "TooNoisy", "Crashed", "Unusable", "Unresolvable"} {
+		lost.Error.Name = name
+		require.Contains(t, tool.Text(lost, tool.Options{}), "its packages could not be installed, and no code was run")
+	}
+	lost.Error.Traceback = "Unresolvable"
+	require.Contains(t, tool.Text(lost, tool.Options{}), "raised an exception")
 }
 
 func TestEssence(t *testing.T) {

@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Result is what a run left, as POST /v1/execute answers it: that answer can be
@@ -48,6 +49,18 @@ func ReadResult(answer []byte) (Result, error) {
 		return r, fmt.Errorf("result: %w", err)
 	}
 	return r, nil
+}
+
+// notInstalled are the names of failures of package dependencies.
+var notInstalled = []string{"Unresolvable", "TooLarge", "TooSlow", "Unusable", "TooNoisy", "Crashed"}
+
+// notInstalled reports whether the run did not begin, as the packages in dependencies could
+// not be had. What a program raises has a traceback.
+func (r Result) notInstalled() bool {
+	if r.Error == nil || r.Error.Traceback != "" {
+		return false
+	}
+	return slices.Contains(notInstalled, r.Error.Name)
 }
 
 // Failed reports whether there is something to correct.

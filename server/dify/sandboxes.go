@@ -10,8 +10,9 @@ import (
 // another caller's, says that there is none.
 type Sandboxes interface {
 	// Open returns the live sandbox of a conversation, which it makes where there is
-	// none; for "" a new one each time. Calls at once get the same.
-	Open(ctx context.Context, conversation string) (Sandbox, error)
+	// none; for "" a new one each time. Calls at once get the same. language is the
+	// sandbox's; "" is the default one, and a conversation has one for each.
+	Open(ctx context.Context, conversation, language string) (Sandbox, error)
 	Find(ctx context.Context, id string) (Sandbox, error)
 	// Stop ends a sandbox. It reports whether there was one to end.
 	Stop(ctx context.Context, id string) (found bool, err error)
@@ -21,6 +22,8 @@ type Sandboxes interface {
 // cleaned.
 type Sandbox interface {
 	Info() Info
+	// Runs reports whether Run takes a language by that name.
+	Runs(language string) bool
 	Run(ctx context.Context, p Program) (*Result, error)
 	Write(ctx context.Context, path, content string) error
 	// Fetch gets a URL by the rules for what a service may reach, and writes it to
@@ -50,7 +53,9 @@ const StatusRunning = "running"
 type Program struct {
 	Source string
 	Field  string // of the request that Source is from, for errors in it
-	Bash   bool   // Source is a line for bash, and not code for the kernel
+	// Language is one that the sandbox runs; "" is its kernel's. Bash is a command beside
+	// the kernel, where that is not bash itself.
+	Language string
 	// Interrupt is when the run is interrupted; what waits for its turn then is not
 	// run. Answer is when Run returns at the latest, with what is known.
 	Interrupt, Answer time.Time

@@ -16,9 +16,12 @@ type execution struct {
 	Language string  `json:"language,omitempty"`
 	Session  string  `json:"session,omitempty"`
 	Timeout  float64 `json:"timeout,omitempty"`
+
+	Dependencies []string `json:"dependencies,omitempty"`
 }
 
-// execute runs code, and tells said of the text that it puts out meanwhile. It returns
+// execute runs code, and tells said of the text that its installer and it put out
+// meanwhile. It returns
 // the whole reply.
 func (a API) execute(ctx context.Context, e execution, said func(string)) ([]byte, error) {
 	raw, err := json.Marshal(e)
@@ -64,9 +67,9 @@ func (a API) execute(ctx context.Context, e execution, said func(string)) ([]byt
 // event reads one that is not the last.
 func event(name string, data []byte, said func(string)) error {
 	switch name {
-	case "output":
+	case "output", "install":
 		var o struct{ Type, Text string }
-		if json.Unmarshal(data, &o) == nil && o.Type == "stream" {
+		if json.Unmarshal(data, &o) == nil && (o.Type == "stream" || name == "install") {
 			said(o.Text)
 		}
 	case "error":

@@ -67,10 +67,17 @@ func TestExecutions(t *testing.T) {
 	require.Equal(t, execution{Code: "print(1)", Language: "python", Timeout: 5}, e)
 	e, err = executionOf("r", json.RawMessage(`{"code":"1","session":"s"}`))
 	require.NoError(t, err)
-	require.Equal(t, execution{Code: "1", Session: "s"}, e)
+	require.Equal(t, execution{Code: "1", Language: "r", Session: "s"}, e, "another session refuses it")
 	for _, language := range []string{"python", "r"} { // and does not run without the session
 		_, err = executionOf(language, json.RawMessage(`{"code":"1","session":5}`))
 		require.ErrorContains(t, err, "session is a string")
+	}
+	for _, language := range []string{"python", "r"} {
+		e, err = executionOf(language, json.RawMessage(`{"code":"1","dependencies":"a b"}`))
+		require.NoError(t, err)
+		require.Equal(t, execution{Code: "1", Language: language, Dependencies: []string{"a", "b"}}, e)
+		_, err = executionOf(language, json.RawMessage(`{"code":"1","dependencies":{"a":"1"}}`))
+		require.ErrorContains(t, err, "its dependencies are no list of strings")
 	}
 	_, err = executionOf("r", json.RawMessage(`{"input":"1"}`))
 	require.ErrorContains(t, err, "code is missing")
@@ -87,6 +94,7 @@ func TestPathsOfFiles(t *testing.T) {
 func TestEvents(t *testing.T) {
 	for _, c := range []struct{ desc, stream, reply, failure string }{
 		{"to its end", "event: output\ndata: {\"type\":\"stream\",\"text\":\"a\"}\n\n: alive\n\nevent: done\ndata: {\"id\":\"x\"}\n\n", `{"id":"x"}`, ""},
+		{"with packages", "event: install\ndata: {\"text\":\"a\"}\n\nevent: done\ndata: {\"id\":\"x\"}\n\n", `{"id":"x"}`, ""},
 		{"an error", "event: error\ndata: {\"status\":503,\"detail\":\"full\"}\n\n", "", "full"},
 		{"cut off", "event: done\ndata: {", "", errReply.Error()},
 		{"no events", "hello", "", errReply.Error()},

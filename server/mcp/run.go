@@ -87,9 +87,10 @@ func (s *server) run(language string) sdk.ToolHandler {
 // executionOf reads the arguments. Those of Python as models break them, too.
 func executionOf(language string, raw json.RawMessage) (execution, error) {
 	var given struct {
-		Code    json.RawMessage
-		Session string
-		Timeout float64
+		Code         json.RawMessage
+		Session      string
+		Timeout      float64
+		Dependencies json.RawMessage
 	}
 	err := json.Unmarshal(raw, &given)
 	var wrong *json.UnmarshalTypeError
@@ -97,12 +98,9 @@ func executionOf(language string, raw json.RawMessage) (execution, error) {
 		return execution{}, errors.New("session is a string: the id that create_session gave")
 	}
 	e := execution{Session: given.Session, Timeout: given.Timeout, Language: language}
-	if e.Session != "" {
-		e.Language = "" // the session's own
-	}
 	if language == "python" {
 		a, err := tool.ParseArguments(string(raw))
-		e.Code = a.Code
+		e.Code, e.Dependencies = a.Code, a.Dependencies
 		if e.Timeout == 0 {
 			e.Timeout = a.Timeout.Seconds()
 		}
@@ -111,7 +109,10 @@ func executionOf(language string, raw json.RawMessage) (execution, error) {
 	if err != nil || json.Unmarshal(given.Code, &e.Code) != nil || strings.TrimSpace(e.Code) == "" {
 		return e, errors.New("code is missing: it is the program, as one string")
 	}
-	return e, nil
+	if given.Dependencies == nil {
+		return e, nil
+	}
+	return e, (*packages)(&e.Dependencies).UnmarshalJSON(given.Dependencies)
 }
 
 // failed is the answer to a call that did not run. What the API refused is told to the

@@ -24,9 +24,24 @@ type environmentList struct {
 
 type environment struct {
 	Language    string
+	Available   *bool
 	DisplayName string `json:"display_name"`
 	Packages    []struct{ Name string }
 	Notes       []string
+
+	Dependencies struct { // no Notation: requests for it have none
+		Notation string
+		Allowed  []string
+	}
+}
+
+// language is what a model is told of e.
+func (e environment) language() tool.Language {
+	l := tool.Language{Name: e.Language, Title: e.DisplayName, Notes: e.Notes, Dependencies: e.Dependencies.Notation, Allowed: e.Dependencies.Allowed}
+	for _, p := range e.Packages {
+		l.Packages = append(l.Packages, p.Name)
+	}
+	return l
 }
 
 // Options are what a server says of itself.
@@ -62,12 +77,15 @@ func NewServer(ctx context.Context, api API, of func(*sdk.CallToolRequest) API, 
 		GetSessionID: o.sessionID,
 		Capabilities: &sdk.ServerCapabilities{},
 	})
+	var languages []tool.Language
 	for _, e := range list.Environments {
-		out.AddTool(s.runTool(e, list))
+		if e.Available == nil || *e.Available { // a notebox of before has all
+			languages = append(languages, e.language())
+			out.AddTool(s.runTool(e, list))
+		}
 	}
-	for _, add := range []func(*sdk.Server){s.addSessions, s.addFiles} {
-		add(out)
-	}
+	s.addSessions(out, languages)
+	s.addFiles(out)
 	return out, nil
 }
 
@@ -80,24 +98,29 @@ func toolName(language string) string {
 }
 
 func (s *server) runTool(e environment, list environmentList) (*sdk.Tool, sdk.ToolHandler) {
-	about := tool.About{Notes: e.Notes, Timeout: secondsOf(list.Limits.Timeout), MaxTimeout: secondsOf(list.Limits.MaxTimeout), Network: list.Limits.Network}
-	for _, p := range e.Packages {
-		about.Packages = append(about.Packages, p.Name)
+	about := tool.About{Languages: []tool.Language{e.language()}, Timeout: secondsOf(list.Limits.Timeout), MaxTimeout: secondsOf(list.Limits.MaxTimeout), Network: list.Limits.Network}
+	description := about.Description() + "\nWith a session of " + e.Language + " from create_session, variables and files stay for the next run in it."
+	if e.Language == "bash" {
+		description += " In a session of another language the code is a shell command beside its interpreter, with the same files."
 	}
-	description := about.Description() + "\nWith a session from create_session, variables and files stay for the next run in it."
-	if e.Language != "python" {
-		description = strings.Replace(description, "Runs Python code", "Runs code in "+e.DisplayName, 1)
+	properties := map[string]any{
+		"code":    text("The program, as plain text: no Markdown fence around it."),
+		"session": text("Id of a session in which to run. Left out: a fresh sandbox, which nothing is kept of."),
+		"timeout": map[string]any{"type": "number", "exclusiveMinimum": 0,
+			"description": fmt.Sprintf("Seconds after which the run is stopped, at most %v. %v where it is left out.", list.Limits.MaxTimeout, list.Limits.Timeout)},
+	}
+	install := about.DependenciesSchema()
+	if install != nil {
+		description += " The packages of a session are those that create_session was given."
+		install["description"] = fmt.Sprint(install["description"], " Not with session: create_session takes those of a session.")
+		properties["dependencies"] = install
 	}
 	return &sdk.Tool{
 		Name: toolName(e.Language), Title: "Run " + e.DisplayName, Description: description,
-		InputSchema: object([]string{"code"}, map[string]any{
-			"code":    text("The program, as plain text: no Markdown fence around it."),
-			"session": text("Id of a session in which to run. Left out: a fresh sandbox, which nothing is kept of."),
-			"timeout": map[string]any{"type": "number", "exclusiveMinimum": 0,
-				"description": fmt.Sprintf("Seconds after which the run is stopped, at most %v. %v where it is left out.", list.Limits.MaxTimeout, list.Limits.Timeout)},
-		}),
+		InputSchema:  object([]string{"code"}, properties),
 		OutputSchema: runSchema,
-		Annotations:  &sdk.ToolAnnotations{Title: "Run " + e.DisplayName, DestructiveHint: new(bool), OpenWorldHint: new(list.Limits.Network)},
+		Annotations: &sdk.ToolAnnotations{Title: "Run " + e.DisplayName, DestructiveHint: new(bool),
+			OpenWorldHint: new(list.Limits.Network || install != nil)}, // a registry is asked for packages
 	}, s.run(e.Language)
 }
 

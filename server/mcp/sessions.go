@@ -3,10 +3,13 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"notebox/agent/tool"
 )
 
 // toolCall decodes a call's arguments, which the SDK has not looked at, into in.
@@ -26,6 +29,19 @@ func toolCall[In any](do func(context.Context, *sdk.CallToolRequest, In) (*sdk.C
 	}
 }
 
+// packages are those of a call's dependencies, as models write them.
+type packages []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *packages) UnmarshalJSON(raw []byte) (err error) {
+	*p, err = tool.ParseDependencies(raw)
+	var unread *tool.CallError
+	if errors.As(err, &unread) { // its advice is on another tool
+		return errors.New(unread.Reason)
+	}
+	return err
+}
+
 // openedSession is what is told of a session.
 type openedSession struct {
 	ID          string  `json:"id"`
@@ -34,20 +50,37 @@ type openedSession struct {
 	IdleSeconds float64 `json:"idle_seconds"`
 }
 
-func (s *server) addSessions(out *sdk.Server) {
+func (s *server) addSessions(out *sdk.Server, languages []tool.Language) {
+	language := text("Of the session. Left out: the first that there is a tool for.")
+	var names []string
+	for _, l := range languages {
+		names = append(names, l.Name)
+	}
+	if len(names) > 0 {
+		language["enum"] = names
+	}
+	properties := map[string]any{
+		"language": language,
+		"ttl":      map[string]any{"type": "number", "exclusiveMinimum": 0, "description": "Seconds after which it ends in any case."},
+	}
+	install := tool.About{Languages: languages}.DependenciesSchema()
+	if install != nil {
+		install["description"] = fmt.Sprint(install["description"], " For all runs of the session; others cannot be added later. In the notation of the language, see its tool.")
+		properties["dependencies"] = install
+	}
 	out.AddTool(&sdk.Tool{
 		Name: "create_session", Title: "Open a session",
 		Description: "Opens a session: a live interpreter with its files in /mnt/data, which stay between runs. Give its id to the other tools. It ends by itself when it is not used for a while.",
-		InputSchema: object([]string{}, map[string]any{
-			"language": text("Of the session. Left out: the first that there is a tool for."),
-			"ttl":      map[string]any{"type": "number", "exclusiveMinimum": 0, "description": "Seconds after which it ends in any case."},
-		}),
-		Annotations: &sdk.ToolAnnotations{DestructiveHint: new(bool), OpenWorldHint: new(bool)},
+		InputSchema: object([]string{}, properties),
+		Annotations: &sdk.ToolAnnotations{DestructiveHint: new(bool), OpenWorldHint: new(install != nil)},
 	}, toolCall(func(ctx context.Context, req *sdk.CallToolRequest, in struct {
-		Language string  `json:"language,omitempty"`
-		TTL      float64 `json:"ttl,omitempty"`
+		Language     string   `json:"language,omitempty"`
+		TTL          float64  `json:"ttl,omitempty"`
+		Dependencies packages `json:"dependencies,omitempty"`
 	}) (*sdk.CallToolResult, error) {
 		var opened openedSession
+		p := newProgress(ctx, req) // of installing, which takes its time
+		defer p.end()
 		if err := s.api(req).call(ctx, "POST", "/v1/sessions", in, &opened); err != nil {
 			return nil, err
 		}

@@ -114,6 +114,9 @@ func withBodies(t testing.TB, c Call) (calls []Call) {
 			calls = append(calls, one)
 			continue
 		}
+		if content.Extensions["x-language"] != nil {
+			continue // of an environment that the document's author did not know
+		}
 		require.NotEmpty(t, content.Examples, "%s has no example", one)
 		for name, example := range content.Examples {
 			one.Example, one.body = mediaType+", "+name, example.Value.Value

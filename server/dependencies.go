@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"notebox/access"
+	"notebox/dependencies"
+	"notebox/environments"
+	"notebox/notebook"
+	"notebox/runner"
+)
+
+// Dependencies gives environments the packages that requests ask for;
+// *dependencies.Layers does.
+type Dependencies interface {
+	// Parse returns an error that is a *dependencies.InvalidError.
+	Parse(of environments.Dependencies, entries []string) (dependencies.Set, error)
+	Get(ctx context.Context, r dependencies.Request) (*dependencies.Layer, error)
+	Allowed() []string
+}
+
+// packagesField is that of a request with them.
+const packagesField = "dependencies"
+
+// maxInstallText bounds what a reply has of an installer's words, bytes: the end of them,
+// where the reason is.
+const maxInstallText = 16 << 10
+
+// canInstall reports whether requests for an environment may have dependencies.
+func (s *Server) canInstall(env *environments.Environment) bool {
+	return s.dependencies != nil && env.Dependencies != nil
+}
+
+// dependenciesOf checks the packages of a request.
+func (s *Server) dependenciesOf(env *environments.Environment, asked []text) (dependencies.Set, error) {
+	switch {
+	case len(asked) == 0:
+		return dependencies.Set{}, nil
+	case env.Dependencies == nil:
+		return dependencies.Set{}, unfit("dependencies", "are not supported for %s", env.Language)
+	case s.dependencies == nil:
+		return dependencies.Set{}, &problem{status: http.StatusForbidden, field: "dependencies", text: "this service's operator allows none"}
+	}
+	entries := make([]string, len(asked))
+	for i, entry := range asked {
+		entries[i] = string(entry)
+	}
+	set, err := s.dependencies.Parse(*env.Dependencies, entries)
+	var invalid *dependencies.InvalidError
+	if !errors.As(err, &invalid) {
+		return set, err
+	}
+	p := unfit("dependencies", "%s", invalid.Reason)
+	if invalid.Index >= 0 {
+		p.field = fmt.Sprintf("dependencies[%d]", invalid.Index)
+	}
+	if invalid.Forbidden {
+		p.status = http.StatusForbidden
+	}
+	return set, p
+}
+
+// installEntry is what a reply says of the packages that were asked for.
+type installEntry struct {
+	Packages []environments.Package `json:"packages"` // with what they need; none where the image has all
+	Seconds  float64                `json:"seconds"`
+	Cached   bool                   `json:"cached"`
+}
+
+// installing is the data of an install event.
+type installing struct {
+	Text string `json:"text"`
+}
+
+// installAndRun has the packages of a plan in its environment before it is run.
+func (s *Server) installAndRun(ctx context.Context, p *plan, to listener) (*reply, error) {
+	if p.dependencies.Empty() {
+		return s.run(ctx, p, to)
+	}
+	var said tail
+	layer, err := s.dependencies.Get(ctx, dependencies.Request{
+		Environment: *p.environment, Base: p.spec.Environment, Set: p.dependencies, Owner: p.spec.Owner, ID: p.spec.ID,
+		Text: func(text string) {
+			text = notebook.Plain(text)
+			said.add(text)
+			to.install(text)
+		},
+		Ran: charge(p.place),
+	})
+	var failure *dependencies.Failure
+	switch {
+	case errors.As(err, &failure):
+		return s.notInstalled(ctx, p, failure, said.String()), nil
+	case err != nil:
+		return nil, err
+	}
+	defer layer.Release()
+	p.spec.Environment = layer.Environment
+	answer, err := s.run(ctx, p, to)
+	if unusable := (*runner.Error)(nil); errors.As(err, &unusable) && unusable.Code == runner.CodePackages {
+		return s.notInstalled(ctx, p, &dependencies.Failure{Name: dependencies.Unusable, Message: unusable.Message}, said.String()), nil
+	}
+	if err == nil {
+		answer.Install = &installEntry{orEmpty(layer.Packages), layer.Took.Round(time.Millisecond).Seconds(), layer.Cached}
+	}
+	return answer, err
+}
+
+// charge has the caller pay for the installer's CPU time.
+func charge(place *access.Run) func(*runner.Outcome, error, time.Duration, runner.Limits) {
+	return func(out *runner.Outcome, err error, took time.Duration, l runner.Limits) {
+		place.Charge(cpuTime(out, err, took, l))
+	}
+}
+
+// notInstalled is the reply of a run that could not begin, with the installer's words.
+func (s *Server) notInstalled(ctx context.Context, p *plan, f *dependencies.Failure, said string) *reply {
+	events := s.newSink(ctx, p, silence{})
+	a := s.reply(context.WithoutCancel(ctx), p, &runner.Outcome{Status: runner.StatusError}, events)
+	message := strings.TrimSpace(notebook.Plain(f.Message))
+	a.Error = &exception{Name: f.Name, Message: message}
+	a.Text = endLine(said) + f.Name + ": " + message + "\n"
+	a.Hint = hintForPackages(p, f.Name)
+	return a
+}
+
+func hintForPackages(p *plan, name string) string {
+	switch name {
+	case dependencies.TooLarge:
+		return "The packages in dependencies are larger than a set may be: ask for fewer or smaller ones, or use what is there, such as " + packages(p) + "."
+	case dependencies.TooSlow:
+		return "The packages in dependencies took too long to install: ask for fewer or smaller ones, or use what is there, such as " + packages(p) + "."
+	case dependencies.TooNoisy, dependencies.Crashed:
+		return "The installer of the packages in dependencies did not get to its end, and no code was run: ask for fewer or smaller ones, or use what is there, such as " + packages(p) + "."
+	}
+	if name == dependencies.Unusable {
+		return "The packages in dependencies hide what the kernel itself needs, and no code was run: leave out those that are other versions of its own parts, or use what is there, such as " + packages(p) + "."
+	}
+	return "The packages in dependencies cannot be had together, and no code was run: check their names and versions against what the installer says in text, or leave them out and use what is there, such as " + packages(p) + "."
+}
+
+// installForSession is installAndRun for a session, which has no run to tell of it. The
+// layer has to be released when the session is over. That may be said twice.
+func (s *Server) installForSession(ctx context.Context, caller *access.Caller, env *environments.Environment, set dependencies.Set, spec *runner.SessionSpec) (release func(), err error) {
+	if set.Empty() {
+		return func() {}, nil
+	}
+	place, err := caller.BeginRun()
+	if err != nil {
+		return nil, err
+	}
+	defer place.End()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.runs, cancel)() // the service ends
+	layer, err := s.dependencies.Get(ctx, dependencies.Request{
+		Environment: *env, Base: spec.Environment, Set: set, Owner: spec.Owner, ID: spec.ID, Ran: charge(place),
+	})
+	var failure *dependencies.Failure
+	switch {
+	case errors.As(err, &failure):
+		return nil, unfit("dependencies", "%s: %s", failure.Name, oneLine(failure.Message))
+	case err != nil:
+		return nil, err
+	}
+	spec.Environment = layer.Environment
+	return layer.Release, nil
+}
+
+// tail keeps the end of a text.
+type tail struct {
+	text string
+	cut  bool // it had more before
+}
+
+func (t *tail) add(more string) {
+	t.text += more
+	if surplus := len(t.text) - maxInstallText; surplus > maxInstallText { // seldom, as all is copied
+		t.text, t.cut = t.text[surplus:], true
+	}
+}
+
+// String begins with a whole line, or where the last one is too long, with a part of it.
+func (t *tail) String() string {
+	surplus := len(t.text) - maxInstallText
+	if surplus <= 0 && !t.cut {
+		return t.text
+	}
+	text := t.text[max(0, surplus):]
+	if _, whole, ok := strings.Cut(text, "\n"); ok && whole != "" {
+		text = whole
+	}
+	return "[…]\n" + strings.ToValidUTF8(text, "")
+}

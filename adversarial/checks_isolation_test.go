@@ -88,7 +88,7 @@ func (t *Trial) withEntrypoint(ctx context.Context, entrypoint []string) (out []
 
 // derive makes an image that starts something else.
 func (d *Daemon) derive(ctx context.Context, name string, entrypoint []string) (string, error) {
-	all, err := environments.Load()
+	all, err := environments.Load("")
 	if err != nil {
 		return "", err
 	}

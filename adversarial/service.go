@@ -57,6 +57,7 @@ func StartService(program, folder, id string, flags map[string]string, env []str
 		"storage":     "file://" + filepath.Join(folder, "files"),
 		"pool-size":   fmt.Sprint(poolSize),
 		"pool-max":    fmt.Sprint(poolSize), // so that their number is known
+		"pool-by-use": "0",                  // likewise, whatever languages the requests ask for
 		"max-running": "8",                  // more than any core count would give, so that none waits
 		"drain":       "1s",
 		"timeout":     defaultTimeout.String(),

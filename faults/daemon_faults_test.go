@@ -60,7 +60,7 @@ func TestG04ImageMissing(t *testing.T) {
 	s := onDaemon(t, d, "--image", "standin:none")
 	s.launch()
 	require.Equal(t, 1, s.exit())
-	require.Contains(t, s.logged(), "the sandbox image is missing: build it with `make image`")
+	require.Contains(t, s.logged(), "the sandbox image is missing: build it with `make images`")
 	require.NotContains(t, s.logged(), " url=", "it never served")
 
 	s = onDaemon(t, d, "--pool-size", "0").start()

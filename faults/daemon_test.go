@@ -71,14 +71,15 @@ func (d *daemon) start() {
 	d.cmd = exec.Command("dockerd", "--host", d.host, "--config-file", filepath.Join(d.folder, "daemon.json"),
 		"--data-root", filepath.Join(d.folder, "data"), "--exec-root", filepath.Join(d.folder, "exec"),
 		"--pidfile", filepath.Join(d.folder, "pid"),
-		// Nothing of the network is touched; sandboxes have none.
+		// Sandboxes have no network. In a namespace of its own, as a daemon without a bridge
+		// removes docker0, which is the other daemon's.
 		"--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false",
 		"--cgroup-parent", "/"+name, "--exec-opt", "native.cgroupdriver=cgroupfs",
 		// Where the machine has a containerd, it is used: not under the other daemon's names.
 		"--containerd-namespace", name, "--containerd-plugins-namespace", name+"-plugins",
 		"--log-level", "warn")
 	d.cmd.Stdout, d.cmd.Stderr = log, log
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM} // where these tests are killed
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM} // where these tests are killed
 	begun, ended := make(chan error, 1), make(chan struct{})
 	d.ended = ended
 	cmd := d.cmd

@@ -50,7 +50,7 @@ func newLibrary(t *testing.T, c *clock, wrap func(*storage.Store) server.Store) 
 	folder := t.TempDir()
 	l := &library{service: service{t: t}, files: filepath.Join(folder, "files")}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	all, err := environments.Load()
+	all, err := environments.Load("")
 	require.NoError(t, err)
 	disk, err := storage.Open(t.Context(), storage.Options{
 		URL: "file://" + l.files, KeyFile: filepath.Join(folder, "key"), Now: c.now,

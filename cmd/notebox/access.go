@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"notebox/access"
-	"notebox/runner"
 )
 
 // openKeys reads the keys file, where there is one, and follows it.
@@ -32,7 +31,14 @@ func (p *program) openKeys() (err error) {
 	return nil
 }
 
-// shareBetweenKeys has the queue shared as long as there are several callers.
-func (p *program) shareBetweenKeys(a *runner.Admission) {
-	p.keys.OnChange(func(callers int) { a.ShareWaiting(callers > 1) })
+// queue is one whose places can be shared between callers.
+type queue interface{ ShareWaiting(on bool) }
+
+// shareBetweenKeys has the queues shared as long as there are several callers.
+func (p *program) shareBetweenKeys(all ...queue) {
+	p.keys.OnChange(func(callers int) {
+		for _, a := range all {
+			a.ShareWaiting(callers > 1)
+		}
+	})
 }

@@ -53,6 +53,9 @@ var rules = map[string]rule{
 	// Jupyter makes the file with the kernel's ports anew for each kernel.
 	"connection-file": {pattern: regexp.MustCompile(`/tmp/tmp\w{8}\.json|/tmp/kernel-\w{8}/kernel\.json`), by: "/tmp/CONNECTION.json"},
 
+	// gonb gives the module that it makes of a session's cells a name by chance.
+	"gonb-modules": {pattern: regexp.MustCompile(`\bgonb_[0-9a-f]{8}\b`), by: "gonb_ID"},
+
 	// What %time measured.
 	"durations": {pattern: regexp.MustCompile(`\d+(\.\d+)?(e[+-]\d+)? (ns|[µμu]s|ms|s)\b`), by: "TIME"},
 

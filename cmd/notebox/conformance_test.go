@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/environments"
 	"notebox/notebook"
 	"notebox/runner"
 )
@@ -51,7 +52,7 @@ func TestConformance(t *testing.T) {
 			}
 			jupyter := make(chan result, 1)
 			go func() {
-				raw, err := executeByJupyter(t.Context(), image, sample.document)
+				raw, err := executeByJupyter(t.Context(), image, sample.document, nil)
 				jupyter <- result{raw, err}
 			}()
 			got := executeByService(t, service, sample.document)
@@ -141,8 +142,8 @@ var kernelEnv = []string{
 }
 
 // executeByJupyter runs a notebook as people do with nbconvert, in a container
-// of its own that is as narrow as a sandbox.
-func executeByJupyter(ctx context.Context, image string, document []byte) ([]byte, error) {
+// of its own that is as narrow as a sandbox. env are variables of its kernel.
+func executeByJupyter(ctx context.Context, image string, document []byte, env map[string]string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, conformanceTimeout)
 	defer cancel()
 	l := runner.DefaultLimits()
@@ -161,6 +162,9 @@ func executeByJupyter(ctx context.Context, image string, document []byte) ([]byt
 	}
 	for _, v := range kernelEnv {
 		args = append(args, "--env", v)
+	}
+	for name, value := range env {
+		args = append(args, "--env", name+"="+value)
 	}
 	cmd := exec.CommandContext(ctx, "docker", append(args, "--entrypoint", "/bin/sh", image, "-euc", jupyterScript)...)
 	cmd.Cancel = func() error {
@@ -243,6 +247,13 @@ func TestConformanceRules(t *testing.T) {
 	names, err := filepath.Glob(corpus + "/[0-9]*")
 	require.NoError(t, err)
 	used := map[string]bool{}
+	others, err := filepath.Glob(strings.Replace(corpusOfEnvironment, "%", "*", 1) + "/*.txt")
+	require.NoError(t, err)
+	for _, name := range others {
+		for _, r := range readMarked(t, name, environments.Environment{}).rules {
+			used[r] = true
+		}
+	}
 	for _, name := range names {
 		for _, r := range readSample(t, name).rules {
 			used[r] = true

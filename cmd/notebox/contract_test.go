@@ -214,7 +214,7 @@ func TestBadRequestsStartNothing(t *testing.T) {
 		{"too large", "application/json", `{"code": "` + strings.Repeat("x", 30<<20) + `"}`, 413, ""},
 		{"timeout below range", "application/json", `{"code": "1", "timeout": 0}`, 422, "timeout"},
 		{"timeout above range", "application/json", `{"code": "1", "timeout": 1e12}`, 422, "timeout"},
-		{"not supported", "application/json", `{"code": "1", "dependencies": ["polars"]}`, 422, "dependencies"},
+		{"not supported", "application/json", `{"code": "1", "dependencies": ["-r /etc/passwd"]}`, 422, "dependencies"},
 		{"no such type", "image/png", `x`, 415, ""},
 	} {
 		status, raw := post(t, p.url()+"/v1/execute", c.contentType, []byte(c.body))

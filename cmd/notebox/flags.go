@@ -36,12 +36,14 @@ type settings struct {
 	fetchAllow        list
 	runtime           string
 	image             string
+	environmentsDir   string
 	limits            runner.Limits
 	maxTimeout        time.Duration
 	maxBody           int64
 	maxUpload         int64
 	poolSize          poolSize
 	poolMax           int
+	poolByUse         int
 	maxSandboxes      int
 	startTimeout      time.Duration
 	admission         runner.AdmissionLimits
@@ -52,6 +54,7 @@ type settings struct {
 	network           networkSettings
 	sessions          sessionSettings
 	agent             agentSettings
+	dependencies      dependencySettings
 
 	getenv func(string) string // of the store's credentials and the model's; nil is os.Getenv
 }
@@ -81,8 +84,10 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.Var(&s.allowOrigins, "allow-origin", "origins of web pages that may call, with commas between")
 	f.Var(&s.fetchAllow, "fetch-allow", "private hosts that files[].url may name, with commas between")
 	s.network.register(f)
+	s.dependencies.register(f)
 	f.StringVar(&s.runtime, "sandbox-runtime", "", "OCI runtime of the sandboxes, as the Docker daemon names it: runsc, kata, crun (default: the daemon's own)")
 	f.StringVar(&s.image, "image", "", "sandbox image (default: the one that belongs to this program, see notebox image)")
+	f.StringVar(&s.environmentsDir, "environments-dir", "", "folder with environments of your own, one folder each; see docs/environments.md")
 
 	f.Var((*size)(&s.limits.Memory), "memory", "memory of one sandbox, /mnt/data and /tmp included")
 	f.Float64Var(&s.limits.CPUs, "cpus", s.limits.CPUs, "cores of one sandbox")
@@ -99,6 +104,7 @@ func (s *settings) register(f *flag.FlagSet) {
 
 	f.Var(&s.poolSize, "pool-size", "sandboxes that wait for runs, warm: a number, or one for each language, python=4,r=1; 0 starts one for each run (default: one for each core that memory has room for)")
 	f.IntVar(&s.poolMax, "pool-max", 0, "how many may wait when runs come faster than that (default: twice the pool's size)")
+	f.IntVar(&s.poolByUse, "pool-by-use", -1, "how many may wait in all of languages, and of sets of dependencies, that --pool-size does not name and that were asked for in the last ten minutes; -1 is as many as of the default language")
 	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "sandboxes that exist at one time: starting, warm, running, being removed (default: --max-running, the pool and --max-sessions)")
 	f.DurationVar(&s.startTimeout, "start-timeout", runner.DefaultStartTimeout, "how long a sandbox may take to be ready")
 	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
@@ -122,6 +128,7 @@ func (s *settings) check() error {
 		{"--max-timeout (at least --timeout)", s.maxTimeout >= s.limits.Timeout},
 		{"--max-files", s.limits.Files >= 0},
 		{"--pool-max", s.poolMax >= 0},
+		{"--pool-by-use", s.poolByUse >= -1},
 		{"--max-sandboxes", s.maxSandboxes >= 0},
 		{"--max-running", s.admission.MaxRunning > 0},
 		{"--max-waiting", s.admission.MaxWaiting >= 0},
@@ -136,7 +143,7 @@ func (s *settings) check() error {
 			return fmt.Errorf("%s is out of range", p.flag)
 		}
 	}
-	return errors.Join(s.observe.check(), s.files.check(), s.sessions.check(), s.agent.check())
+	return errors.Join(s.observe.check(), s.files.check(), s.sessions.check(), s.agent.check(), s.dependencies.check())
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

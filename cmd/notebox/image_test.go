@@ -29,7 +29,7 @@ func TestLibraries(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal(raw, &answer), "%s", raw)
-	require.Len(t, answer.Environments, 1)
+	require.NotEmpty(t, answer.Environments)
 	list := answer.Environments[0].Packages
 	require.Contains(t, string(list), `"pandas"`)
 	r := execute(t, map[string]any{"timeout": 120, "code": `

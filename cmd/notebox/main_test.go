@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
+	"notebox/runner/docker"
 )
 
 // The tests of this package run the real program with real containers: they
@@ -74,6 +76,13 @@ func openSuite() (err error) {
 func closeSuite() error {
 	if err := suite.stop(); err != nil {
 		return err
+	}
+	engine, err := docker.New(docker.Options{ServiceID: serviceID, Log: slog.Default()})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(removeImages(engine.Images()), engine.Close(context.Background())); err != nil {
+		return fmt.Errorf("layers: %w", err)
 	}
 	left, err := containers()
 	if err != nil || left != "" {
@@ -163,6 +172,11 @@ type reply struct {
 		ExpiresAt       time.Time `json:"expires_at"`
 		KernelRestarted bool      `json:"kernel_restarted"`
 	} `json:"session"`
+	Install *struct {
+		Packages []struct{ Name, Version string }
+		Seconds  float64
+		Cached   bool
+	} `json:"install"`
 	ExitCode  *int `json:"exit_code"`
 	Truncated bool `json:"truncated"`
 	Usage     struct {
@@ -263,7 +277,7 @@ func get(t *testing.T, url string) (int, []byte) {
 // sandboxImage is the image that belongs to this program.
 func sandboxImage(t *testing.T) string {
 	t.Helper()
-	all, err := environments.Load()
+	all, err := environments.Load("")
 	require.NoError(t, err)
 	return all[0].Image
 }

@@ -98,6 +98,9 @@ func (p *program) observe(cfg *server.Config, admission *runner.Admission, all [
 		Runs:         func() (int, int) { return admission.Running(), admission.Waiting() },
 		Environments: names,
 	}
+	if p.packages != nil {
+		sources.Packages = p.packages.Stats
+	}
 	if p.sessions != nil {
 		sources.Sessions = p.sessions.Stats
 	}

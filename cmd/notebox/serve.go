@@ -6,16 +6,19 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
 
 	"notebox/access"
+	"notebox/dependencies"
 	"notebox/environments"
 	"notebox/metrics"
 	"notebox/runner"
@@ -64,20 +67,22 @@ func serveCommand() *ffcli.Command {
 
 // program is the wired service.
 type program struct {
-	settings settings
-	log      *slog.Logger
-	state    *state
-	keys     *access.Keys // nil: there are none
-	store    *storage.Store
-	engine   *docker.Engine
-	pool     *runner.Pool
-	sessions *runner.LiveSessions // nil: there are none
-	metrics  *metrics.Metrics
-	reaped   int // sandboxes of an earlier process
-	listener net.Listener
-	api      *server.Server
-	http     *http.Server
-	closers  []func() error // in the order in which they were opened
+	settings  settings
+	log       *slog.Logger
+	state     *state
+	keys      *access.Keys // nil: there are none
+	store     *storage.Store
+	engine    *docker.Engine
+	installed *installed // which environments have their image
+	pool      *runner.Pool
+	sessions  *runner.LiveSessions // nil: there are none
+	metrics   *metrics.Metrics
+	packages  *dependencies.Layers // nil: no request may ask for any
+	reaped    int                  // sandboxes of an earlier process
+	listener  net.Listener
+	api       *server.Server
+	http      *http.Server
+	closers   []func() error // in the order in which they were opened
 }
 
 // newProgram wires everything up and listens; nothing is served yet.
@@ -153,12 +158,16 @@ func (p *program) openStore(ctx context.Context) (err error) {
 
 // openEngine also makes sure that sandboxes can be started.
 func (p *program) openEngine(ctx context.Context) ([]environments.Environment, error) {
-	all, err := environments.Load()
+	all, err := environments.Load(p.settings.environmentsDir)
 	if err != nil {
 		return nil, err
 	}
 	if p.settings.image != "" {
-		all[0].Image = p.settings.image
+		for i := range all {
+			if all[i].Name == environments.Default || all[i].ImageOf == environments.Default {
+				all[i].Image = p.settings.image
+			}
+		}
 	}
 	p.engine, err = docker.New(docker.Options{
 		ServiceID: p.settings.serviceID,
@@ -178,9 +187,17 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if err := p.engine.CanGive(ctx, p.settings.limits); err != nil {
 		return nil, err
 	}
+	// The others are there from when their images are.
+	if err := p.engine.Ready(ctx, server.EnvironmentOf(all[0])); err != nil {
+		return nil, err
+	}
+	p.installed = newInstalled(p.engine, all)
 	for _, e := range all {
-		if err := p.engine.Ready(ctx, runnerEnvironment(e)); err != nil {
-			return nil, err
+		if err := p.engine.CanGive(ctx, server.LimitsOf(e, p.settings.limits)); err != nil {
+			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
+		}
+		if !p.installed.has(e.Name) {
+			p.log.Info("an environment has no image: make images builds them all", "environment", e.Name, "image", e.Image)
 		}
 	}
 	return all, nil
@@ -201,11 +218,23 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	if err != nil {
 		return err
 	}
-	o := runner.PoolOptions{Limits: s.limits, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Held: true, Log: p.log}
-	waiting := 0
+	byUse := s.poolByUse
+	if byUse < 0 {
+		byUse = slices.Max(append(slices.Collect(maps.Values(sizes)), 0))
+	}
+	byName := map[string]environments.Environment{}
+	for _, e := range all {
+		byName[e.Name] = e
+	}
+	limits := func(name string) runner.Limits { return server.LimitsOf(byName[name], s.limits) }
+	o := runner.PoolOptions{Limits: s.limits, LimitsOf: limits, ByUse: byUse, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Held: true, Log: p.log}
+	waiting := byUse
 	for _, e := range all {
 		if n := sizes[e.Name]; n > 0 {
-			stock := runner.StockOptions{Environment: runnerEnvironment(e), Min: n, Max: 2 * n}
+			if !p.installed.has(e.Name) {
+				return fmt.Errorf("--pool-size: %s has no image yet: make images builds it", e.Language)
+			}
+			stock := runner.StockOptions{Environment: server.EnvironmentOf(e), Min: n, Max: 2 * n}
 			if s.poolMax > 0 {
 				stock.Max = max(n, s.poolMax)
 			}
@@ -225,12 +254,8 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	return nil
 }
 
-func runnerEnvironment(e environments.Environment) runner.Environment {
-	return runner.Environment{Name: e.Name, Image: e.Image, WarmUp: e.WarmUp}
-}
-
 func (p *program) newServer(ctx context.Context, all []environments.Environment) error {
-	first := runnerEnvironment(all[0])
+	first := server.EnvironmentOf(all[0])
 	tracer, err := p.openTracing(ctx)
 	if err != nil {
 		return err
@@ -249,6 +274,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		Runner:       admitted,
 		Store:        p.store,
 		Environments: all,
+		Available:    p.installed.has,
 		Pool:         p.pool.Stats,
 		Ready:        func(ctx context.Context) error { return p.engine.Ready(ctx, first) },
 		ListenAddr:   p.listener.Addr().String(),
@@ -270,6 +296,9 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		Log:          p.log,
 	}
 	if err := p.openSessions(ctx, &cfg, admitted); err != nil {
+		return err
+	}
+	if err := p.openDependencies(ctx, &cfg, admitted, all); err != nil {
 		return err
 	}
 	p.observe(&cfg, admitted, all, tracer)

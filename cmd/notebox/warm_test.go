@@ -231,9 +231,9 @@ func TestInputThatIsNamedLikeAWarmLibrary(t *testing.T) {
 // that a user would have seen if it had been imported in a cell.
 func TestWarmUpIsSilent(t *testing.T) {
 	p := warmService(t, "silent")
-	all, err := environments.Load()
+	all, err := environments.Load("")
 	require.NoError(t, err)
-	list, err := json.Marshal(all[0].WarmUp)
+	list, err := json.Marshal(all[0].Kernel.WarmUp)
 	require.NoError(t, err)
 	r := executeOn(t, p, map[string]any{
 		"env": map[string]string{"NOTEBOX_TEST": "1"},

@@ -76,6 +76,15 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	if b.report.Idle.Bare, err = b.idleCPU(ctx, b.idle); err != nil {
 		return err
 	}
+	if b.languageRuns > 0 {
+		if err := b.measureLanguages(ctx); err != nil {
+			return err
+		}
+	}
+	if b.onlyLanguages {
+		b.report.compare()
+		return nil
+	}
 	if err := b.measureOneWaiting(ctx); err != nil {
 		return err
 	}

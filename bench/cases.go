@@ -13,11 +13,13 @@ import (
 
 // benchCase is a piece of code, and what must come back from it.
 type benchCase struct {
-	name, title string
-	code        string
-	text        []string // is in the text
-	image       bool     // a PNG comes back
-	file        *expectedFile
+	name, title  string
+	code         string
+	language     string // "" is the default's
+	dependencies []string
+	text         []string // is in the text
+	image        bool     // a PNG comes back
+	file         *expectedFile
 }
 
 // expectedFile is one whose content is block, repeated.

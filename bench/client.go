@@ -35,7 +35,13 @@ type caller struct {
 
 // newCaller sends to the session, or to none where that is "".
 func newCaller(url string, c benchCase, session string) (*caller, error) {
-	request := map[string]string{"code": c.code}
+	request := map[string]any{"code": c.code}
+	if c.language != "" {
+		request["language"] = c.language
+	}
+	if c.dependencies != nil {
+		request["dependencies"] = c.dependencies
+	}
 	if session != "" {
 		request["session"] = session
 	}

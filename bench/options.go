@@ -15,9 +15,10 @@ const (
 	defaultWarmRuns = 200
 	// defaultOtherRuns of a and of c take a hundred times as long as one of b,
 	// and differ less among each other.
-	defaultOtherRuns = 25
-	defaultLoad      = 30 * time.Second // several times as long as what the pool holds
-	defaultIdle      = 10 * time.Second
+	defaultOtherRuns    = 25
+	defaultLanguageRuns = 31
+	defaultLoad         = 30 * time.Second // several times as long as what the pool holds
+	defaultIdle         = 10 * time.Second
 )
 
 // Sizes with -quick, which only shows that everything works.
@@ -29,22 +30,25 @@ const (
 )
 
 type options struct {
-	notebox    string // path of the program
-	poolSize   int
-	serveFlags []string
-	out        string // path of the JSON file
-	table      string // path of a JSON file to print and nothing else
-	quick      bool
-	warmUp     bool // one run of each that is not counted
+	notebox      string // path of the program
+	environments string // path of their folder
+	poolSize     int
+	serveFlags   []string
+	out          string // path of the JSON file
+	table        string // path of a JSON file to print and nothing else
+	quick        bool
+	warmUp       bool // one run of each that is not counted
 
-	cases       []benchCase
-	loadCases   []benchCase
-	warmRuns    int
-	otherRuns   int
-	load        time.Duration
-	idle        time.Duration
-	warmCallers []int // of b
-	seedCallers []int // of a
+	cases         []benchCase
+	loadCases     []benchCase
+	warmRuns      int
+	otherRuns     int
+	languageRuns  int // of a print in each language
+	onlyLanguages bool
+	load          time.Duration
+	idle          time.Duration
+	warmCallers   []int // of b
+	seedCallers   []int // of a
 }
 
 func parseOptions(args []string) (options, error) {
@@ -52,6 +56,7 @@ func parseOptions(args []string) (options, error) {
 	serveFlags, names, loadNames := "", caseNames(), caseNames()
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&o.notebox, "notebox", "bin/notebox", "the program to measure")
+	f.StringVar(&o.environments, "environments", "environments", "folder of the environments, for the prints in each language")
 	f.IntVar(&o.poolSize, "pool-size", defaultPoolSize, "waiting sandboxes of the warm service (its --pool-size)")
 	f.StringVar(&serveFlags, "serve-flags", "", "more flags of notebox serve, for both services, with spaces between")
 	f.StringVar(&o.out, "out", filepath.Join("bench", "results", time.Now().Format(time.DateOnly)+".json"), "file for the results")
@@ -61,6 +66,8 @@ func parseOptions(args []string) (options, error) {
 	f.Func("load-cases", "which of them are loaded too (default all; with -quick the first)", words(&loadNames))
 	f.IntVar(&o.warmRuns, "warm-runs", defaultWarmRuns, "runs of each case with a sandbox waiting")
 	f.IntVar(&o.otherRuns, "other-runs", defaultOtherRuns, "runs of each case by docker run, and as many with no sandbox waiting")
+	f.IntVar(&o.languageRuns, "language-runs", defaultLanguageRuns, "runs of a print in each language; 0 leaves them out")
+	f.BoolVar(&o.onlyLanguages, "only-languages", false, "measure prints in each language, and nothing else")
 	f.DurationVar(&o.load, "load", defaultLoad, "how long each load goes on")
 	f.DurationVar(&o.idle, "idle", defaultIdle, "how long the idle machine is looked at")
 	f.Func("callers", "numbers of callers of notebox (default 1,4,16)", numbers(&o.warmCallers))
@@ -101,6 +108,9 @@ func (o *options) shrink(given map[string]bool) {
 	if !given["other-runs"] {
 		o.otherRuns = quickOtherRuns
 	}
+	if !given["language-runs"] {
+		o.languageRuns = quickOtherRuns
+	}
 	if !given["load"] {
 		o.load = quickLoad
 	}
@@ -123,6 +133,7 @@ func (o *options) check() error {
 		{"-pool-size", o.poolSize > 0},
 		{"-other-runs", o.otherRuns > 0},
 		{"-warm-runs (at least -other-runs)", o.warmRuns >= o.otherRuns},
+		{"-language-runs", o.languageRuns >= 0},
 		{"-load", o.load >= time.Second},
 		{"-idle", o.idle > 0},
 	} {

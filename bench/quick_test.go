@@ -20,7 +20,7 @@ func TestQuick(t *testing.T) {
 	program, out := filepath.Join(folder, "notebox"), filepath.Join(folder, "results.json")
 	built, err := exec.Command("go", "build", "-o", program, "../cmd/notebox").CombinedOutput()
 	require.NoError(t, err, "%s", built)
-	args := []string{"-quick", "-notebox", program, "-pool-size", "2", "-out", out}
+	args := []string{"-quick", "-notebox", program, "-pool-size", "2", "-out", out, "-environments", "../environments"}
 	require.NoError(t, run(t.Context(), args))
 
 	r, err := readReport(out)
@@ -49,6 +49,12 @@ func TestQuick(t *testing.T) {
 		require.Zero(t, l.Refused)
 		require.Positive(t, l.CPUPerRun)
 		require.GreaterOrEqual(t, l.SecondsUntilIdle, l.Seconds)
+	}
+	require.Equal(t, "python", r.Languages[0].Language)
+	require.Greater(t, len(r.Languages), 2)
+	for _, l := range r.Languages {
+		require.Len(t, l.Latency.Samples, quickOtherRuns, l.Title)
+		require.Positive(t, l.OfPython)
 	}
 	require.NotEmpty(t, r.Targets)
 	require.Equal(t, []int{1, 2}, []int{r.Memory[0].Sandboxes, r.Memory[1].Sandboxes})

@@ -12,15 +12,16 @@ import (
 
 // Report is the file of results. Times are in the unit that a field's name says.
 type Report struct {
-	Date     time.Time    `json:"date"`
-	Quick    bool         `json:"quick,omitempty"` // no measurement, see -quick
-	Machine  Machine      `json:"machine"`
-	Settings Settings     `json:"settings"`
-	Method   []string     `json:"method"`
-	Idle     Idle         `json:"idle"`
-	Cases    []CaseReport `json:"cases"`
-	Memory   []Memory     `json:"memory"`
-	Targets  []Target     `json:"targets"`
+	Date      time.Time        `json:"date"`
+	Quick     bool             `json:"quick,omitempty"` // no measurement, see -quick
+	Machine   Machine          `json:"machine"`
+	Settings  Settings         `json:"settings"`
+	Method    []string         `json:"method"`
+	Idle      Idle             `json:"idle"`
+	Cases     []CaseReport     `json:"cases"`
+	Memory    []Memory         `json:"memory"`
+	Languages []LanguageReport `json:"languages,omitempty"`
+	Targets   []Target         `json:"targets"`
 }
 
 // Settings of the benchmark.
@@ -140,7 +141,7 @@ func (r *Report) compare() {
 	for i := range r.Cases {
 		r.Cases[i].compare()
 	}
-	r.Targets = r.judge()
+	r.Targets = append(r.judge(), r.languageTargets()...)
 }
 
 func (c *CaseReport) compare() {

@@ -12,6 +12,7 @@ func (r *Report) writeTables(w io.Writer) error {
 	var t strings.Builder
 	r.tableHead(&t)
 	r.latencyTable(&t)
+	r.languageTable(&t)
 	r.sustainedTable(&t)
 	r.memoryTable(&t)
 	_, err := io.WriteString(w, t.String())

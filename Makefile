@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED ?= 0
 
-.PHONY: help demo test serve image build stores browser clients pages bench soak load fuzz lint test-go test-harness test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo test serve image images build stores browser clients pages bench soak load fuzz lint test-go test-harness test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -11,7 +11,7 @@ help: ## show this
 demo: image ## run a real analysis through the service, once
 	@scripts/demo.sh
 
-test: image test-harness test-go ## every test there is, with real containers
+test: images test-harness test-go ## every test there is, with real containers
 
 serve: image ## run the service in the foreground; ARGS="--listen …" or NOTEBOX_… pass flags on
 	@exec bin/notebox serve $(ARGS)
@@ -20,15 +20,19 @@ image: build ## build the sandbox image, where its content has changed
 	@scripts/docker.sh
 	@scripts/image.sh >/dev/null
 
+images: build ## build the images of all languages; NOTEBOX_ENVIRONMENTS_DIR=… adds your own
+	@scripts/docker.sh
+	@scripts/image.sh --all >/dev/null
+
 build: bin/notebox ## build the program
 
 bin/notebox: FORCE
 	@go build -trimpath -o $@ ./cmd/notebox
 
-test-go: image stores browser clients
+test-go: images stores browser clients
 	scripts/go-test.sh
 
-test-adversarial: image ## send every bad input to the real service, and have every fault, a line a case; ARGS="-cases 'A.*|C8' -show"
+test-adversarial: images ## send every bad input to the real service, and have every fault, a line a case; ARGS="-cases 'A.*|C8' -show"
 	@scripts/test-adversarial.sh $(ARGS)
 
 stores: ## install the servers that the tests of storage start
@@ -47,7 +51,7 @@ test-harness:
 	@scripts/python-tools.sh
 	cd environments/harness && ../../.venv/bin/python -m pytest -q -p no:cacheprovider
 
-bench: image ## measure against docker run, about an hour on 2 idle cores; ARGS="-cases print -load 10s …"
+bench: images ## measure against docker run, about an hour on 2 idle cores; ARGS="-cases print -load 10s …"
 	go run ./bench $(ARGS)
 
 soak: image ## 1,000 runs, after which the service holds what it held before
@@ -69,7 +73,7 @@ compose-up: ## build and start the service in a container, with docker-compose
 compose-down: ## stop it; what it has stored stays
 	@scripts/compose.sh down
 
-update-golden: image ## rewrite the golden files of the tests; look at the difference
+update-golden: images ## rewrite the golden files of the tests; look at the difference
 	go test ./notebook ./runner/docker ./server -update
 
 clean: ## remove what was built here; images, stored files and state stay

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the two images that compose.yaml names, with what this host needs to reach the
-# world, which compose cannot pass on; after it, compose has nothing left to build.
+# Builds the image of the service, and that of Python's sandboxes where it is missing, with
+# what this host needs to reach the world, which compose cannot pass on.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -8,6 +8,6 @@ set -euo pipefail
 "$root/scripts/docker.sh"
 "$root/scripts/base-image.sh"
 lock compose-build
-build_image "$root/environments/jupyter/Dockerfile" "$root/environments" notebox/jupyter:compose
+"$root/scripts/image.sh" >/dev/null
 build_image "$root/Dockerfile" "$root" notebox/service:compose
 say "built; start with: docker-compose up (or docker compose up)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # image-check.sh REF: shows that the image holds no trace of the host that built it, in
-# any layer: no certificate that only this host trusts, nothing of its pip.conf and its
-# proxies; and that no file in it can raise the rights of who runs it.
+# any layer: no certificate that only this host trusts, nothing of its pip.conf, its
+# .npmrc and its proxies; and that no file in it can raise the rights of who runs it.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -34,6 +34,15 @@ if [ -n "$ca" ]; then certificates <"$ca" | comm -23 - "$work/public" >"$work/ow
 # signature; and of the configuration what holds a password.
 awk '{ start = int((length($0) - 1) / 64) * 64 - 63; print substr($0, start, 64) }' "$work/own" >"$work/patterns"
 python3 "$root/scripts/pip-conf.py" | sed '/^\[/d; s/^.* = //; s/^ *//' >"$work/values"
+# Of .npmrc addresses, and what signs in, which is a password whatever it looks like; but a
+# user's name may be any word.
+python3 "$root/scripts/npm-conf.py" >"$work/npmrc"
+sed -n '/^\/\//!s/^[^=]*=\(http.*\)/\1/p' "$work/npmrc" >>"$work/values"
+sed -nE 's,^//.*:(_authToken|_auth|_password)=(.{8}),\2,p' "$work/npmrc" | tee -a "$work/patterns" >>"$work/values"
+# Of Go's settings what has a password: an address without one may be everybody's.
+if command -v go >/dev/null; then
+  go env GOPROXY GOSUMDB | tr ',| ' '\n' | grep '://.*@' >>"$work/values" || true
+fi
 for name in http_proxy https_proxy HTTP_PROXY HTTPS_PROXY; do
   if [ -n "${!name:-}" ]; then echo "${!name}" >>"$work/values"; fi
 done
@@ -44,7 +53,7 @@ if [ -s "$work/patterns" ]; then
   docker save "$ref" | tar -x --to-command="gzip -dcf | grep -aFc -f '$work/patterns' || true" >"$work/hits"
   if grep -qvx 0 "$work/hits"; then fail "a certificate or password of this host is in the image"; fi
 fi
-in_image 'find / -xdev \( -name pip.conf -o -path "/run/secrets/*" \)' >"$work/secrets"
+in_image 'find / -xdev \( -name pip.conf -o -name .npmrc -o -path "/run/secrets/*" \)' >"$work/secrets"
 if [ -s "$work/secrets" ]; then fail "secrets of the build: $(tr '\n' ' ' <"$work/secrets")"; fi
 { docker history --no-trunc "$ref" && docker image inspect "$ref"; } >"$work/description"
 if [ -s "$work/values" ] && grep -F -f "$work/values" "$work/description"; then

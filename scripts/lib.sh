@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # What the scripts in this folder share. Sourced, never run.
 
+# A command whose output is taken fails as others do.
+shopt -s inherit_errexit
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 PATH=$PATH:/usr/sbin:/sbin # dockerd; an ordinary user's PATH lacks them
 
@@ -80,7 +83,7 @@ go_settings() {
 }
 
 # build_image DOCKERFILE CONTEXT REF [ARGUMENT…]: builds with what this host needs to
-# reach the world. Its CA bundle, its pip.conf and Go's settings are secrets of the build,
+# reach the world. Its CA bundle, its pip.conf, its .npmrc and Go's settings are secrets of the build,
 # its proxies predefined build arguments: none of it is in the image or its history. The
 # host's network, because a company's proxy or name server may be reachable from there alone.
 # The secrets are gone also where the build is interrupted.
@@ -89,10 +92,11 @@ build_image() (
   shift 3
   client=$(buildkit_client)
   work=$(mktemp -d)
-  trap 'rm -f -- "$work/pip.conf" "$work/go"; rmdir -- "$work"' EXIT
+  trap 'rm -f -- "$work/pip.conf" "$work/npmrc" "$work/go"; rmdir -- "$work"' EXIT
   python3 "$root/scripts/pip-conf.py" >"$work/pip.conf"
+  python3 "$root/scripts/npm-conf.py" >"$work/npmrc"
   go_settings >"$work/go"
-  set -- "$@" --secret "id=pip,src=$work/pip.conf" --secret "id=go,src=$work/go"
+  set -- "$@" --secret "id=pip,src=$work/pip.conf" --secret "id=npm,src=$work/npmrc" --secret "id=go,src=$work/go"
   ca=$(ca_bundle)
   if [ -n "$ca" ]; then set -- "$@" --secret "id=ca,src=$ca"; fi
   for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do

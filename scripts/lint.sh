@@ -11,7 +11,7 @@ check() {
   shift
   "$@" || failed=1
 }
-# The two below are called by check.
+# Those below are called by check.
 # shellcheck disable=SC2317
 formatted() {
   local files unformatted
@@ -21,6 +21,18 @@ formatted() {
 }
 # shellcheck disable=SC2317
 in_harness() { (cd environments/harness && "$root/.venv/bin/$1" "${@:2}"); }
+# Folder by folder: modules of two may have one name.
+# shellcheck disable=SC2317
+typed() {
+  local folder result=0
+  in_harness mypy --cache-dir="$root/.venv/mypy" . || result=1
+  for folder in environments/*/; do
+    if [ "$folder" != environments/harness/ ] && compgen -G "$folder*.py" >/dev/null; then
+      MYPYPATH=$root/environments/base in_harness mypy --cache-dir="$root/.venv/mypy-$(basename "$folder")" "$root/$folder"*.py || result=1
+    fi
+  done
+  return "$result"
+}
 
 scripts/python-tools.sh || exit 1
 command -v shellcheck >/dev/null || install shellcheck || exit 1
@@ -28,8 +40,8 @@ check gofmt formatted
 check "go vet" go vet ./...
 check staticcheck go tool -modfile=tools.mod staticcheck ./...
 check "import rule" go tool -modfile=tools.mod depguard ./...
-check "ruff check" in_harness ruff check --no-cache
-check "ruff format" in_harness ruff format --no-cache --check
-check mypy in_harness mypy --cache-dir="$root/.venv/mypy" .
-check shellcheck shellcheck -x scripts/*.sh .ci/run
+check "ruff check" in_harness ruff check --no-cache --config pyproject.toml . "$root"/environments/*/*.py
+check "ruff format" in_harness ruff format --no-cache --config pyproject.toml --check . "$root"/environments/*/*.py
+check mypy typed
+check shellcheck shellcheck -x scripts/*.sh environments/base/*.sh .ci/run
 exit "$failed"

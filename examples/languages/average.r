@@ -1,0 +1,2 @@
+numbers <- c(2, 4, 6)
+cat("mean:", mean(numbers), "\n")

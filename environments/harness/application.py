@@ -3,13 +3,17 @@ there is a cell, and in how it ends."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import importlib
 import json
 import linecache
 import os
+import secrets
 import select
 import sys
+import threading
 import traceback
 from typing import Any, ClassVar
 
@@ -30,6 +34,8 @@ del sys.modules["debugpy"]
 DEBUGGER_VARIABLES = {"PYDEVD_USE_FRAME_EVAL": "NO"}
 
 MAX_MESSAGE = 1 << 20  # characters of one stream message: a cap can act in between
+ECHO_MS = 1000  # for ZeroMQ's thread to answer
+MAX_QUEUED = 16  # messages that wait for the harness, on either side
 
 
 def breakpoint_without_debugger(*_: Any, **__: Any) -> None:
@@ -42,18 +48,65 @@ class OutStream(iostream.OutStream):
     flush_interval = 0.02  # seconds, instead of 0.2: a reader sees lines as they come
 
     def flush(self) -> None:
-        super().flush()
-        # What was flushed is with ZeroMQ's thread, which shall have its turn
-        # before a crash in the next line.
-        os.sched_yield()
+        """Return when what was written has left this process, which a crash may end next.
+
+        ipykernel's own returns before: its thread sends in a turn after the one it waits for,
+        and what is sent is with ZeroMQ's thread.
+        """
+        publisher: Any = self.pub_thread
+        thread = publisher and publisher.thread
+        if not (thread and thread.is_alive()) or thread is threading.current_thread():
+            super().flush()
+            return
+        sent = threading.Event()
+
+        def arrive() -> None:
+            echo(publisher.socket.context)
+            sent.set()
+
+        def flush() -> None:
+            self._flush()
+            publisher.schedule(arrive)  # behind what that has scheduled
+
+        publisher.schedule(flush)
+        if not sent.wait(self.flush_timeout):
+            print("IOStream.flush timed out", file=sys.__stderr__)
 
     def write(self, string: str) -> int | None:  # type: ignore[override]
-        if not isinstance(string, str) or len(string) <= MAX_MESSAGE:
+        if not isinstance(string, str):
             return super().write(string)
-        for start in range(0, len(string), MAX_MESSAGE):
+        for start in range(0, max(len(string), 1), MAX_MESSAGE):
             super().write(string[start : start + MAX_MESSAGE])
-            self.flush()
+            # Who writes faster than it is read waits, and does not fill the memory.
+            if self._held() >= MAX_MESSAGE:
+                self.flush()
         return len(string)
+
+    def _held(self) -> int:
+        """Return how many characters wait to be flushed."""
+        with self._buffer_lock:
+            return sum(buffer.tell() for buffer in self._buffers.values())
+
+
+@functools.cache
+def _loop(context: zmq.Context[zmq.Socket[bytes]]) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
+    address = f"ipc://@{secrets.token_hex(16)}"
+    near, far = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+    far.bind(address)
+    near.connect(address)
+    far.rcvtimeo = ECHO_MS
+    return near, far
+
+
+def echo(context: zmq.Context[zmq.Socket[bytes]]) -> None:
+    """Return when ZeroMQ's thread has written what it was given before. For one thread alone.
+
+    It does what it is told in that order, and this is a message that comes back.
+    """
+    with contextlib.suppress(zmq.ZMQError):
+        near, far = _loop(context)
+        near.send(b"", zmq.NOBLOCK)
+        far.recv()
 
 
 class IPythonKernel(ipkernel.IPythonKernel):
@@ -96,7 +149,9 @@ class IPKernelApp(kernelapp.IPKernelApp):
     def init_iopub(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
         # A publisher drops what its reader has not taken yet, unless told to wait.
         context.setsockopt(zmq.XPUB_NODROP, 1)
+        context.setsockopt(zmq.SNDHWM, MAX_QUEUED)
         super().init_iopub(context)
+        del context.sockopts[zmq.SNDHWM]  # other sockets have ZeroMQ's own
         self.session.pack = pack
 
     def initialize(self, argv: Any = None) -> None:

@@ -27,6 +27,7 @@ from jupyter_client.session import Session
 from jupyter_core.utils import ensure_event_loop
 
 import launch
+from application import MAX_QUEUED
 from choice import Choice
 from privileges import as_user, become_user, is_ending, kill_user, signal_group, spawn
 
@@ -202,6 +203,7 @@ class Kernel:
             started = False
         context = zmq.asyncio.Context()
         context.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
+        context.setsockopt(zmq.RCVHWM, MAX_QUEUED)
         self.manager.context = context
         with self._hurried(hurry):
             run(self._start(env, started))

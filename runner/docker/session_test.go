@@ -334,6 +334,30 @@ func TestSessionBackground(t *testing.T) {
 	require.Equal(t, last, s.read("alive"), "nothing lives after a restart")
 }
 
+// TestSessionFlood: who writes faster than it is read waits, and neither side's memory grows.
+func TestSessionFlood(t *testing.T) {
+	const most = 192 << 20 // bytes, of which an idle sandbox has half
+	for name, write := range map[string]string{
+		"lines":      "print('noise' * 1000)",
+		"descriptor": "os.write(1, b'noise' * 1000)",
+		"large":      "sys.stdout.write('noise' * 100_000)",
+		"flushed":    "print('noise' * 1000, flush=True)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openSession(t, runner.SessionSpec{})
+			s.python("import os, sys, threading\ndef flood():\n while True: " + write +
+				"\nthreading.Thread(target=flood, daemon=True).start()")
+			for range 3 {
+				time.Sleep(300 * time.Millisecond) // nobody but the session reads
+				out := s.python("pass")
+				require.Contains(t, []runner.Status{runner.StatusOK, runner.StatusOutputLimit}, out.Status)
+				require.Less(t, out.Usage.PeakMemory, int64(most))
+				t.Log(out.Status, out.Usage.PeakMemory>>20)
+			}
+		})
+	}
+}
+
 // TestSessionHostile has living processes of the session stop, kill and flood whatever they can.
 func TestSessionHostile(t *testing.T) {
 	s := openSession(t, runner.SessionSpec{})

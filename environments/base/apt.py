@@ -30,19 +30,18 @@ sys.path.append(FOLDER)
 from installing import (  # noqa: E402
     DATA,
     Ended,
-    Masked,
     Request,
-    TooLarge,
     Unreachable,
     Unresolvable,
-    full_is_too_large,
     leave_hosts,
     leave_layer,
     leave_packages,
+    mask_of_settings,
     run,
     settings,
-    too_large,
 )
+from layer import TooLarge, full_is_too_large, too_large  # noqa: E402
+from masked import Masked  # noqa: E402
 
 WORK = os.path.join(DATA, "apt")
 ROOT = os.path.join(WORK, "root")  # of the layer
@@ -201,7 +200,7 @@ def failure(ended: Ended) -> Exception:
 def hosts() -> None:
     ended = apt("update", "--print-uris", mask=Masked(), tell=False)
     if ended.code:
-        raise Unresolvable(Masked.of_settings()(failure(ended).args[0]))
+        raise Unresolvable(mask_of_settings()(failure(ended).args[0]))
     leave_hosts(line.split("'")[1] for line in ended.lines if line.startswith("'"))
 
 
@@ -217,7 +216,7 @@ def prepare(names: list[str], mask: Masked) -> None:
 
 
 def install(request: Request) -> None:
-    mask = Masked.of_settings()
+    mask = mask_of_settings()
     names = wanted(request.dependencies)
     prepare(names, mask)
     ended = apt(*CHOICE, "--print-uris", "--", *names, mask=mask, tell=False)

@@ -5,8 +5,8 @@
 set -eu
 mkdir /opt/notebox
 cp --no-preserve=all /srv/*.py /opt/notebox/
-cp --no-preserve=all /media/installing.py /media/apt.py /opt/installers/
-cp --no-preserve=all /media/kernelrelay.py /opt/relay/
+for name in installing layer masked apt; do cp --no-preserve=all /media/$name.py /opt/installers/; done
+for name in kernelrelay messages; do cp --no-preserve=all /media/$name.py /opt/relay/; done
 /opt/venv/bin/python3 -m compileall -q -f --invalidation-mode unchecked-hash \
     /opt/notebox /opt/installers /opt/relay
 rm -rf /run/secrets

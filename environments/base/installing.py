@@ -2,38 +2,29 @@
 
 An installer is a program that runs in a sandbox of its own (environments/environment.go):
 it reads a request from /mnt/data, has the client of its registry do the work, and leaves a
-layer. What goes wrong for a user is one of the three exceptions here, with words that a
-user may read.
+layer. What goes wrong for a user is Unresolvable, Unreachable or layer.TooLarge, with words
+that a user may read.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import contextlib
-import errno
 import json
 import os
-import re
 import socket
-import stat
 import subprocess
-import tarfile
-import unicodedata
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+
+from layer import write_layer
+from masked import Masked
 
 DATA = "/mnt/data"
-MAX_ENTRIES = 200_000  # of a layer; the largest sets of packages have a tenth of that
-MAX_NAME_BYTES, MAX_DEPTH = 1024, 64  # of a path; as dependencies/archive.go has them
-WHITEOUT = ".wh."  # begins a name that a layer of an image has for what it takes away
 MAX_TAIL = 400  # lines of a client's output that are looked at when it fails
 MAX_WORDS = 2000  # characters of them that a user is told as the reason
 REACH_SECONDS = 3  # for a registry to take a connection: who waits is told within 5
-WHY_NOT = "it is no file, leads out of the layer, or has a name that is not taken"
 PORTS = {"https": 443, "http": 80}
 
 
@@ -43,10 +34,6 @@ class Unresolvable(Exception):
 
 class Unreachable(Exception):
     """The registry could not be reached."""
-
-
-class TooLarge(Exception):
-    """What belongs to the set is more than a layer may have."""
 
 
 @dataclass(frozen=True)
@@ -69,72 +56,12 @@ def settings(name: str) -> str | None:
     return path if os.path.isfile(path) else None
 
 
-# ---- what a client says ------------------------------------------------------------
-
-_IN_URL = re.compile(r"(?<=://)[^\s/@'\"<>]+(?:/[^\s/@'\"<>:]+)*@(?=[\w.\[-])")
-_QUERY = re.compile(r"(https?://[^\s?'\"<>]+)\?[^\s'\"<>]+")
-# Of npmrc and of apt's auth.conf: the names of what nobody else may know.
-_SECRET = re.compile(
-    r"(?:_?auth(?:token)?|_?password|token|login|username|key|cert)\s*[=:\s]\s*[\"']?([^\s\"']+)",
-    re.IGNORECASE,
-)
-MASK = "***"
-ADDRESS = "(registry)"  # stands for an address of the settings
-MIN_SECRET = 4  # characters; less would be found in any word
-PLAIN = ("true", "false", "null")  # such values are in any text
-
-
-class Masked:
-    """Takes the credentials of the operator's settings out of what is told."""
-
-    def __init__(self, *texts: str, addresses: Iterable[str] = ()) -> None:
-        """Take the texts of the settings, from which the credentials are known.
-
-        What of addresses is told is ADDRESS.
-        """
-        found: set[str] = set()
-        for text in texts:
-            for url in re.findall(r"\w+://\S+", text):
-                found.update(_credentials(url))
-            found.update(secret for secret in _SECRET.findall(text) if secret not in PLAIN)
-        found |= {unquote(secret) for secret in found}
-        found |= {form for secret in found for form in _decoded(secret)}
-        instead = dict.fromkeys(addresses, ADDRESS) | dict.fromkeys(found, MASK)
-        self._instead = sorted(
-            (pair for pair in instead.items() if len(pair[0]) >= MIN_SECRET),
-            key=lambda pair: (-len(pair[0]), pair),
-        )
-
-    @classmethod
-    def of_settings(cls, addresses: Iterable[str] = ()) -> Masked:
-        folder = Path(DATA, "settings")
-        files = sorted(folder.iterdir()) if folder.is_dir() else []
-        texts = (file.read_text(errors="replace") for file in files if file.is_file())
-        return cls(*texts, addresses=addresses)
-
-    def __call__(self, text: str) -> str:
-        for part, instead in self._instead:
-            text = text.replace(part, instead)
-        return _QUERY.sub(r"\1", _IN_URL.sub(MASK + "@", text))
-
-
-def _credentials(url: str) -> Iterator[str]:
-    place = url.partition("://")[2].partition("/")[0]
-    if "@" in place:
-        user, _, password = place.rpartition("@")[0].partition(":")
-        yield from filter(None, (user, password))
-    query = url.partition("?")[2].partition("#")[0]
-    yield from (value for part in query.split("&") if (value := part.partition("=")[2]))
-
-
-def _decoded(secret: str) -> Iterator[str]:
-    """Yield what npm's _auth and _password are with their base64 taken off."""
-    try:
-        text = base64.b64decode(secret, validate=True).decode()
-    except (binascii.Error, ValueError):
-        return
-    yield text
-    yield text.partition(":")[2]
+def mask_of_settings(addresses: Iterable[str] = ()) -> Masked:
+    """Return what hides the operator's credentials, and these addresses."""
+    folder = Path(DATA, "settings")
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    texts = (file.read_text(errors="replace") for file in files if file.is_file())
+    return Masked(*texts, addresses=addresses)
 
 
 @dataclass(frozen=True)
@@ -243,124 +170,5 @@ def leave_packages(packages: Iterable[tuple[str, str]]) -> None:
 
 
 def leave_layer(folder: str, max_bytes: int) -> None:
-    """Make layer.tar of a folder, file by file instead of it, so that nothing is there twice.
-
-    The same files give the same bytes. Raises TooLarge.
-    """
-    layer = os.path.join(DATA, "layer.tar")
-    left = max_bytes
-    with (
-        full_is_too_large(max_bytes),
-        no_rest(layer),
-        tarfile.open(layer, "w", format=tarfile.PAX_FORMAT) as tar,
-    ):
-        for count, name in enumerate(_names(folder)):
-            info = _entry(folder, name)
-            if info is None:
-                print(f"{_shown(name)} is left out: {WHY_NOT}")
-                continue
-            left -= tarfile.BLOCKSIZE + info.size
-            if left < 0 or count >= MAX_ENTRIES:
-                raise too_large(max_bytes)
-            path = os.path.join(folder, name)
-            if info.isreg():
-                with open(path, "rb") as content:
-                    tar.addfile(info, content)
-                os.unlink(path)
-            else:
-                tar.addfile(info)
-
-
-@contextlib.contextmanager
-def no_rest(path: str) -> Iterator[None]:
-    """Remove a file that was not finished."""
-    try:
-        yield
-    except BaseException:
-        os.unlink(path)
-        raise
-
-
-def too_large(max_bytes: int) -> TooLarge:
-    return TooLarge(f"the packages take more than {max_bytes >> 20} MiB, with all that they need")
-
-
-@contextlib.contextmanager
-def full_is_too_large(max_bytes: int) -> Iterator[None]:
-    """Take a disk that is full for a set that is too large."""
-    try:
-        yield
-    except OSError as e:
-        if e.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise too_large(max_bytes) from None
-        raise
-
-
-def _names(folder: str) -> list[str]:
-    names = []
-    for path, folders, files in os.walk(folder):
-        names += [os.path.relpath(os.path.join(path, name), folder) for name in folders + files]
-    # A folder before what is in it.
-    return sorted(names, key=lambda name: name.split("/"))
-
-
-def _entry(folder: str, name: str) -> tarfile.TarInfo | None:
-    """Return one entry, without what would tell of this machine; None for what has no place."""
-    path = os.path.join(folder, name)
-    mode = os.lstat(path).st_mode
-    if not _is_plain(name):
-        return None
-    info = tarfile.TarInfo(name)
-    info.mode = 0o644
-    if stat.S_ISDIR(mode):
-        info.type, info.mode = tarfile.DIRTYPE, 0o755
-    elif stat.S_ISLNK(mode):
-        target = _target(folder, name)
-        if target is None or not _is_plain(target):
-            return None
-        info.type, info.mode, info.linkname = tarfile.SYMTYPE, 0o777, target
-    elif stat.S_ISREG(mode):
-        info.size = os.lstat(path).st_size
-        if mode & stat.S_IXUSR:
-            info.mode = 0o755
-    else:
-        return None
-    return info
-
-
-def _shown(name: str) -> str:
-    return name if name.isprintable() else ascii(name)
-
-
-def _is_plain(path: str) -> bool:
-    """Report whether the service takes such a path (plainPath in dependencies/archive.go)."""
-    try:
-        size = len(path.encode())
-    except UnicodeEncodeError:
-        return False
-    return (
-        size <= MAX_NAME_BYTES
-        and path.count("/") < MAX_DEPTH
-        and not any(unicodedata.category(c) == "Cc" for c in path)
-        and not any(part.startswith(WHITEOUT) for part in path.split("/"))
-    )
-
-
-def _target(folder: str, name: str) -> str | None:
-    """Return where a link leads, None where that is not in the folder.
-
-    An absolute one is taken as from the folder, which is the root for who made it. The
-    result goes up first and then down.
-    """
-    path = os.path.join(folder, name)
-    target, root = os.readlink(path), os.path.realpath(folder)
-    if os.path.isabs(target):
-        inside = target.removeprefix(folder).lstrip("/")
-        target = os.path.relpath(os.path.join(folder, inside), os.path.dirname(path))
-    end = os.path.realpath(os.path.join(os.path.dirname(path), target))
-    lexical = os.path.normpath(os.path.join(os.path.dirname(name), target))
-    if os.path.commonpath((root, end)) != root or lexical.split("/")[0] == "..":
-        return None
-    if os.path.realpath(os.path.join(folder, lexical)) != end:  # it goes up from another link
-        lexical = os.path.relpath(end, root)
-    return os.path.relpath(lexical, os.path.dirname(name) or ".")
+    """Make layer.tar of a folder, of which nothing is left. Raises TooLarge."""
+    write_layer(folder, os.path.join(DATA, "layer.tar"), max_bytes)

@@ -20,7 +20,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from kernelrelay import MAX_TEXT, PIPE_BYTES, Cell, Message, Relay, fields
+from kernelrelay import MAX_TEXT, PIPE_BYTES, Cell, Relay
+from messages import Message, fields
 
 PRELUDE = Path(__file__).with_name("prelude.js")
 FOLDER = str(Path(__file__).parent)

@@ -23,19 +23,18 @@ import installing  # noqa: E402
 from installing import (  # noqa: E402
     MAX_WORDS,
     Ended,
-    Masked,
     Request,
     Unreachable,
     Unresolvable,
-    full_is_too_large,
     leave_hosts,
     leave_layer,
     leave_packages,
+    mask_of_settings,
     reach,
     run,
     settings,
-    too_large,
 )
+from layer import full_is_too_large, too_large  # noqa: E402
 
 NPM = "/usr/local/bin/npm"
 # npm's defaults wait 10 s before they try again; a caller waits for the answer.
@@ -108,7 +107,7 @@ def install(request: Request) -> None:
     (work / "package.json").write_text(json.dumps(package))
     scripts = f"--ignore-scripts={json.dumps(not request.builds)}"
     options = [scripts, *here(), *RETRIES, *QUIET, "--omit=dev", "--no-package-lock"]
-    mask = Masked.of_settings(addresses())
+    mask = mask_of_settings(addresses())
     command = [NPM, "install", *options]
     ended = run(command, environment(), mask, folder=str(work), needless=NEEDLESS)
     if ended.code:

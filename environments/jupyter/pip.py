@@ -24,19 +24,18 @@ sys.path.append(FOLDER)  # after pip itself, which has the name of this file
 from installing import (  # noqa: E402
     DATA,
     Ended,
-    Masked,
     Request,
-    TooLarge,
     Unreachable,
     Unresolvable,
     leave_hosts,
     leave_layer,
     leave_packages,
+    mask_of_settings,
     reach,
     run,
     settings,
-    too_large,
 )
+from layer import TooLarge, too_large  # noqa: E402
 
 WORK = os.path.join(DATA, "pip")
 ROOT = os.path.join(WORK, "root")  # of the layer
@@ -109,7 +108,7 @@ def pip(arguments: list[str], env: dict[str, str], request: Request) -> None:
     """Run pip install. Raises why it came to nothing."""
     binary = [] if request.builds else ["--only-binary", ":all:"]
     command = [sys.executable, "-I", "-m", "pip", "install", *binary, *arguments]
-    ended = run(command, env, Masked.of_settings())
+    ended = run(command, env, mask_of_settings())
     if ended.code:
         raise failure(ended, request)
 

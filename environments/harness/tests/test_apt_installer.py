@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 import installing
-from installing import Masked, Unresolvable
+from installing import Unresolvable
+from masked import Masked
 
 HARNESS = Path(__file__).parent.parent
 

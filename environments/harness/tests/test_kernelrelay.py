@@ -18,11 +18,12 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 
 import kernelrelay
+from messages import Message
 
 # Publishes what a cell says in JSON: "before" idle, "after" it, and "raw" on its stdout.
 KERNEL = """
     import json, os, sys, time, zmq
-    from kernelrelay import Message, _address
+    from kernelrelay import _address; from messages import Message
     info = json.load(open(sys.argv[1])); key = info["key"].encode(); c = zmq.Context()
     def bind(kind, channel):
         s = c.socket(kind); s.bind(_address(info, channel)); return s
@@ -49,7 +50,8 @@ KERNEL = """
 # A relay that has another kernel after an exit code of 7.
 SURVIVOR = """
     import sys
-    from kernelrelay import Message, Relay
+    from kernelrelay import Relay
+    from messages import Message
     class Survivor(Relay):
         def launch(self):
             super().launch()
@@ -181,12 +183,12 @@ def test_a_harness_that_takes_nothing() -> None:
     full: Any = Full()
     relay.key, relay.iopub, relay.control = b"", full, full
     relay._until = time.monotonic() + 0.05
-    relay.publish(kernelrelay.Message.new("stream", {}))
+    relay.publish(Message.new("stream", {}))
 
 
 @pytest.mark.parametrize("part", [b"[]", b"null", b"x", b"\xff", b"[" * 100_000])
 def test_a_header_that_is_none(part: bytes) -> None:
-    message = kernelrelay.Message(part, part, b"{}", b"{}")
+    message = Message(part, part, b"{}", b"{}")
     for name in ("kind", "id", "parent_id"):
         with pytest.raises(ValueError):  # noqa: PT011 - JSON's own words
             getattr(message, name)
@@ -194,4 +196,4 @@ def test_a_header_that_is_none(part: bytes) -> None:
 
 def test_a_message_that_is_none() -> None:
     with pytest.raises(ValueError, match="not in list"):
-        kernelrelay.Message.read([b"what"])
+        Message.read([b"what"])

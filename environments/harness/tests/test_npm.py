@@ -10,7 +10,8 @@ import pytest
 
 import installing
 import npm
-from installing import TooLarge, Unreachable, Unresolvable
+from installing import Unreachable, Unresolvable
+from layer import TooLarge
 
 NPM = """#!/bin/sh
 if [ "$1" = config ]; then

@@ -16,7 +16,9 @@ from types import ModuleType
 import pytest
 
 import installing
-from installing import Ended, Masked, TooLarge, Unreachable, Unresolvable
+from installing import Ended, Unreachable, Unresolvable
+from layer import TooLarge
+from masked import Masked
 
 HARNESS = Path(__file__).parent.parent
 

@@ -61,12 +61,16 @@ class OutStream(iostream.OutStream):
         sent = threading.Event()
 
         def arrive() -> None:
-            echo(publisher.socket.context)
-            sent.set()
+            try:
+                echo(publisher.socket.context)
+            finally:
+                sent.set()
 
         def flush() -> None:
-            self._flush()
-            publisher.schedule(arrive)  # behind what that has scheduled
+            try:
+                self._flush()
+            finally:
+                publisher.schedule(arrive)  # behind what that has scheduled
 
         publisher.schedule(flush)
         if not sent.wait(self.flush_timeout):

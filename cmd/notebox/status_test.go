@@ -75,6 +75,10 @@ print(subprocess.run([sys.executable, '-c', 'x = []\nwhile True: x.append(bytes(
 			status: "killed", text: "before\n", hint: "process", within: 5 * time.Second,
 		},
 		{
+			desc: "killed after a large print", code: "import os\nprint('x' * 300_000 + 'end', flush=True)\nos.kill(os.getpid(), 9)",
+			status: "killed", text: "xend\n", within: 5 * time.Second,
+		},
+		{
 			desc: "a crash", code: "import ctypes\nprint('before', flush=True)\nctypes.string_at(0)",
 			status: "killed", text: "before\n", within: 5 * time.Second,
 		},
@@ -106,6 +110,22 @@ print(subprocess.run([sys.executable, '-c', 'x = []\nwhile True: x.append(bytes(
 			require.Greater(t, r.Usage.PeakMemoryBytes, int64(10<<20))
 		})
 	}
+}
+
+// TestFloodAtTheEnd: a thread that prints on while the kernel ends does not keep it from that.
+func TestFloodAtTheEnd(t *testing.T) {
+	t.Parallel()
+	r := execute(t, map[string]any{"code": `import atexit, threading, time
+f = open('f.txt', 'w')
+f.write('whole')
+def flood():
+    time.sleep(0.1)
+    while True: print('noise' * 1000)
+threading.Thread(target=flood, daemon=True).start()
+atexit.register(time.sleep, 0.4)`})
+	require.Equal(t, "ok", r.Status)
+	require.Len(t, r.Files, 1)
+	require.Equal(t, len("whole"), r.Files[0].Bytes)
 }
 
 func TestTimeoutKeepsTheLine(t *testing.T) {

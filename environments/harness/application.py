@@ -4,7 +4,6 @@ there is a cell, and in how it ends."""
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import importlib
 import json
@@ -33,13 +32,58 @@ assert not debugger._is_debugpy_available
 del sys.modules["debugpy"]
 DEBUGGER_VARIABLES = {"PYDEVD_USE_FRAME_EVAL": "NO"}
 
-MAX_MESSAGE = 1 << 20  # characters of one stream message: a cap can act in between
-ECHO_MS = 1000  # for ZeroMQ's thread to answer
+# Characters that are held back until a writer waits: few enough for a cap to act within one
+# print, and for all messages that wait to have their place beside the user's data, also
+# where each character is six of JSON.
+MAX_MESSAGE = 1 << 18
 MAX_QUEUED = 16  # messages that wait for the harness, on either side
+# ZeroMQ's thread writes the beginning of a large message in one turn, the rest in the next.
+ECHOES = 2
+ECHO_MS = 1000  # for it to have these turns, on a busy host
 
 
 def breakpoint_without_debugger(*_: Any, **__: Any) -> None:
     """Go on, as debugpy does where nobody is attached."""
+
+
+class IOPubThread(iostream.IOPubThread):
+    """The thread that publishes."""
+
+    _echo: tuple[zmq.Socket[bytes], zmq.Socket[bytes]] | None = None
+    _echoes = 0
+
+    def await_written(self) -> None:
+        """Return when ZeroMQ's thread has written what it was given before. For this thread.
+
+        That one does what it is told in that order, and a message of its own comes back.
+        """
+        with contextlib.suppress(zmq.ZMQError):
+            near, far = self._echo = self._echo or self._new_echo()
+            for _ in range(ECHOES):
+                self._echoes += 1
+                number = b"%d" % self._echoes
+                near.send(number, zmq.NOBLOCK)
+                while far.recv() != number:  # one that was late
+                    pass
+
+    def _new_echo(self) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
+        address = f"ipc://@{secrets.token_hex(16)}"
+        near, far = (self.socket.context.socket(zmq.PAIR) for _ in range(2))
+        far.rcvtimeo = ECHO_MS
+        far.bind(address)
+        near.connect(address)
+        return near, far
+
+    def _thread_main(self) -> None:
+        # It empties this pipe itself, and would wait for itself where that is full.
+        self._event_pipe.sndhwm = 0
+        super()._thread_main()
+
+    def close(self) -> None:
+        """Close its sockets, once it has ended: the context waits for all of them."""
+        for sock in self._echo or ():
+            sock.close(linger=0)
+        super().close()
 
 
 class OutStream(iostream.OutStream):
@@ -48,10 +92,10 @@ class OutStream(iostream.OutStream):
     flush_interval = 0.02  # seconds, instead of 0.2: a reader sees lines as they come
 
     def flush(self) -> None:
-        """Return when what was written has left this process, which a crash may end next.
+        """Return when what was written has left this process, where the harness keeps up.
 
         ipykernel's own returns before: its thread sends in a turn after the one it waits for,
-        and what is sent is with ZeroMQ's thread.
+        and what is sent is with ZeroMQ's thread. A crash in the next line would take it along.
         """
         publisher: Any = self.pub_thread
         thread = publisher and publisher.thread
@@ -62,7 +106,7 @@ class OutStream(iostream.OutStream):
 
         def arrive() -> None:
             try:
-                echo(publisher.socket.context)
+                publisher.await_written()
             finally:
                 sent.set()
 
@@ -90,27 +134,6 @@ class OutStream(iostream.OutStream):
         """Return how many characters wait to be flushed."""
         with self._buffer_lock:
             return sum(buffer.tell() for buffer in self._buffers.values())
-
-
-@functools.cache
-def _loop(context: zmq.Context[zmq.Socket[bytes]]) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
-    address = f"ipc://@{secrets.token_hex(16)}"
-    near, far = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
-    far.bind(address)
-    near.connect(address)
-    far.rcvtimeo = ECHO_MS
-    return near, far
-
-
-def echo(context: zmq.Context[zmq.Socket[bytes]]) -> None:
-    """Return when ZeroMQ's thread has written what it was given before. For one thread alone.
-
-    It does what it is told in that order, and this is a message that comes back.
-    """
-    with contextlib.suppress(zmq.ZMQError):
-        near, far = _loop(context)
-        near.send(b"", zmq.NOBLOCK)
-        far.recv()
 
 
 class IPythonKernel(ipkernel.IPythonKernel):
@@ -154,8 +177,10 @@ class IPKernelApp(kernelapp.IPKernelApp):
         # A publisher drops what its reader has not taken yet, unless told to wait.
         context.setsockopt(zmq.XPUB_NODROP, 1)
         context.setsockopt(zmq.SNDHWM, MAX_QUEUED)
+        context.setsockopt(zmq.RCVHWM, MAX_QUEUED)  # of what forked children print
         super().init_iopub(context)
-        del context.sockopts[zmq.SNDHWM]  # other sockets have ZeroMQ's own
+        for mark in (zmq.SNDHWM, zmq.RCVHWM):  # other sockets have ZeroMQ's own
+            del context.sockopts[mark]
         self.session.pack = pack
 
     def initialize(self, argv: Any = None) -> None:
@@ -201,8 +226,10 @@ def pack(message: object) -> bytes:
         return json.dumps(message, default=json_default, allow_nan=False).encode()
 
 
-setattr(iostream, "OutStream", OutStream)  # noqa: B010 - the name that the kernel looks up
-for _kind in (OutStream, IPythonKernel, IPKernelApp):
+# The names that the kernel looks up.
+setattr(iostream, "OutStream", OutStream)  # noqa: B010
+setattr(kernelapp, "IOPubThread", IOPubThread)  # noqa: B010
+for _kind in (IOPubThread, OutStream, IPythonKernel, IPKernelApp):
     # What a user sees of them, and what configuration is stored under.
     _parent = _kind.__bases__[0]
     _kind.__module__, _kind.__qualname__ = _parent.__module__, _parent.__qualname__

@@ -338,7 +338,11 @@ class Kernel:
                     os.sched_setaffinity(int(thread), others)
 
     def ask_to_end(self) -> None:
-        """Have the kernel end by itself, so that what it has buffered is written."""
+        """Have the kernel end by itself, so that what it has buffered is written.
+
+        What it still publishes is nobody's, and nothing that it waits with.
+        """
+        self.client.iopub_channel.stop()
         self.client.shutdown()
 
     def await_end(self) -> None:

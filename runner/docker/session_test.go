@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -336,26 +337,57 @@ func TestSessionBackground(t *testing.T) {
 
 // TestSessionFlood: who writes faster than it is read waits, and neither side's memory grows.
 func TestSessionFlood(t *testing.T) {
-	const most = 192 << 20 // bytes, of which an idle sandbox has half
-	for name, write := range map[string]string{
-		"lines":      "print('noise' * 1000)",
-		"descriptor": "os.write(1, b'noise' * 1000)",
-		"large":      "sys.stdout.write('noise' * 100_000)",
-		"flushed":    "print('noise' * 1000, flush=True)",
+	const most = 256 << 20 // bytes, of which an idle sandbox has 70 MiB
+	for _, c := range []struct {
+		desc, write string
+	}{
+		{"lines", "print('noise' * 1000)"},
+		{"a descriptor", "os.write(1, b'noise' * 1000)"},
+		{"large writes", "sys.stdout.write('noise' * 100_000)"},
+		{"flushed lines", "print('noise' * 1000, flush=True)"},
+		{"what is long in JSON", "print('\\0' * 10_000)"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.desc, func(t *testing.T) {
 			s := openSession(t, runner.SessionSpec{})
-			s.python("import os, sys, threading\ndef flood():\n while True: " + write +
-				"\nthreading.Thread(target=flood, daemon=True).start()")
+			s.python("import os, sys, threading\nn = 0\ndef flood():\n global n\n while True:\n  " + c.write +
+				"\n  n += 1\nfor _ in range(3): threading.Thread(target=flood, daemon=True).start()")
+			last := 0
 			for range 3 {
 				time.Sleep(300 * time.Millisecond) // nobody but the session reads
-				out := s.python("pass")
+				out := s.python("open('n', 'w').write(str(n)) and None")
 				require.Contains(t, []runner.Status{runner.StatusOK, runner.StatusOutputLimit}, out.Status)
 				require.Less(t, out.Usage.PeakMemory, int64(most))
-				t.Log(out.Status, out.Usage.PeakMemory>>20)
+				n, err := strconv.Atoi(out.files["n"])
+				require.NoError(t, err)
+				require.Greater(t, n, last, "it goes on")
+				last = n
 			}
 		})
 	}
+}
+
+// TestSessionManyFlush: threads that flush at once do not keep each other from it.
+func TestSessionManyFlush(t *testing.T) {
+	s := openSession(t, runner.SessionSpec{})
+	out := s.python(`import threading
+def work():
+    for _ in range(2000): print("x", flush=True)
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()`)
+	require.Equal(t, runner.StatusOK, out.Status)
+	require.Equal(t, 8*2000, strings.Count(out.text, "x"))
+}
+
+// TestSessionKernelLeaves: a kernel that leaves by an exit of its loop ends at once.
+func TestSessionKernelLeaves(t *testing.T) {
+	s := openSession(t, runner.SessionSpec{})
+	s.python("import asyncio, sys\nprint('x', flush=True)\nasync def leave(): sys.exit()\n" +
+		"task = asyncio.get_running_loop().create_task(leave())")
+	require.Eventually(t, func() bool {
+		out := s.python("'task' in globals()")
+		return out.Status == runner.StatusOK && out.text == "False"
+	}, sessionPatience, time.Second)
 }
 
 // TestSessionHostile has living processes of the session stop, kill and flood whatever they can.

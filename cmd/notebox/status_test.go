@@ -119,10 +119,10 @@ func TestFloodAtTheEnd(t *testing.T) {
 f = open('f.txt', 'w')
 f.write('whole')
 def flood():
-    time.sleep(0.1)
-    while True: print('noise' * 1000)
+    time.sleep(0.05)
+    while True: print('noise' * 40_000)
 threading.Thread(target=flood, daemon=True).start()
-atexit.register(time.sleep, 0.4)`})
+atexit.register(time.sleep, 0.6)`})
 	require.Equal(t, "ok", r.Status)
 	require.Len(t, r.Files, 1)
 	require.Equal(t, len("whole"), r.Files[0].Bytes)

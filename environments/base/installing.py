@@ -170,5 +170,5 @@ def leave_packages(packages: Iterable[tuple[str, str]]) -> None:
 
 
 def leave_layer(folder: str, max_bytes: int) -> None:
-    """Make layer.tar of a folder, of which nothing is left. Raises TooLarge."""
+    """Make layer.tar of a folder, whose files are moved into it. Raises TooLarge."""
     write_layer(folder, os.path.join(DATA, "layer.tar"), max_bytes)

@@ -14,6 +14,7 @@ import select
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import zmq
@@ -74,10 +75,25 @@ class IOPubThread(iostream.IOPubThread):
         near.connect(address)
         return near, far
 
+    def schedule(self, f: Callable[[], object]) -> None:
+        """Have f called by this thread. Who has much for it to do waits, as for a flush."""
+        mine = threading.current_thread() is self.thread
+        if not mine and self.thread.is_alive() and len(self._events) >= MAX_QUEUED:
+            turn = threading.Event()
+            super().schedule(turn.set)
+            turn.wait(OutStream.flush_timeout)
+        super().schedule(f)
+
     def _thread_main(self) -> None:
         # It empties this pipe itself, and would wait for itself where that is full.
         self._event_pipe.sndhwm = 0
         super()._thread_main()
+
+    def start(self) -> None:
+        """Start it, once its sockets are there."""
+        for mark in (zmq.SNDHWM, zmq.RCVHWM):  # other sockets have ZeroMQ's own
+            self.socket.context.sockopts.pop(mark, None)
+        super().start()
 
     def close(self) -> None:
         """Close its sockets, once it has ended: the context waits for all of them."""
@@ -117,8 +133,8 @@ class OutStream(iostream.OutStream):
                 publisher.schedule(arrive)  # behind what that has scheduled
 
         publisher.schedule(flush)
-        if not sent.wait(self.flush_timeout):
-            print("IOStream.flush timed out", file=sys.__stderr__)
+        # Without a word where that takes too long: stderr can be what is to be emptied.
+        sent.wait(self.flush_timeout)
 
     def write(self, string: str) -> int | None:  # type: ignore[override]
         if not isinstance(string, str):
@@ -179,8 +195,6 @@ class IPKernelApp(kernelapp.IPKernelApp):
         context.setsockopt(zmq.SNDHWM, MAX_QUEUED)
         context.setsockopt(zmq.RCVHWM, MAX_QUEUED)  # of what forked children print
         super().init_iopub(context)
-        for mark in (zmq.SNDHWM, zmq.RCVHWM):  # other sockets have ZeroMQ's own
-            del context.sockopts[mark]
         self.session.pack = pack
 
     def initialize(self, argv: Any = None) -> None:

@@ -345,6 +345,7 @@ func TestSessionFlood(t *testing.T) {
 		{"a descriptor", "os.write(1, b'noise' * 1000)"},
 		{"large writes", "sys.stdout.write('noise' * 100_000)"},
 		{"flushed lines", "print('noise' * 1000, flush=True)"},
+		{"displays", "display({'text/html': 'x' * 500_000}, raw=True)"},
 		{"what is long in JSON", "print('\\0' * 10_000)"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
@@ -387,7 +388,22 @@ func TestSessionKernelLeaves(t *testing.T) {
 	require.Eventually(t, func() bool {
 		out := s.python("'task' in globals()")
 		return out.Status == runner.StatusOK && out.text == "False"
-	}, sessionPatience, time.Second)
+	}, 20*time.Second, time.Second)
+}
+
+// TestSessionFullDescriptor: what a flood has filled while nobody read is emptied again.
+func TestSessionFullDescriptor(t *testing.T) {
+	t.Parallel()
+	s := openSession(t, runner.SessionSpec{})
+	s.python(`import os, subprocess, threading
+over = False
+def flood():
+    while not over: os.write(2, b"noise" * 1000)
+threading.Thread(target=flood, daemon=True).start()`)
+	require.Equal(t, runner.StatusOK, s.bash("sleep 15").Status) // a flush waits for 10
+	out := s.python("over = True", "subprocess.run('echo child >&2', shell=True, timeout=30)", "print('on')")
+	require.Equal(t, runner.StatusOK, out.Status, out.text)
+	require.Contains(t, out.text, "on\n")
 }
 
 // TestSessionHostile has living processes of the session stop, kill and flood whatever they can.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +34,11 @@ hypothesis.settings.register_profile(
     "random", database=None, deadline=None, max_examples=300, print_blob=True
 )
 hypothesis.settings.load_profile(os.environ.get("NOTEBOX_HYPOTHESIS", "same"))
+
+
+# A shell starts what is in its background with interrupts ignored, and so would be all that
+# a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _not_here(*_: object, **__: object) -> NoReturn:

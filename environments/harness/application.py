@@ -36,7 +36,7 @@ DEBUGGER_VARIABLES = {"PYDEVD_USE_FRAME_EVAL": "NO"}
 # Characters that are held back until a writer waits: few enough for a cap to act within one
 # print, and for all messages that wait to have their place beside the user's data, also
 # where each character is six of JSON.
-MAX_MESSAGE = 1 << 18
+MAX_MESSAGE = 1 << 16
 MAX_QUEUED = 16  # messages that wait for the harness, on either side
 # ZeroMQ's thread writes the beginning of a large message in one turn, the rest in the next.
 ECHOES = 2

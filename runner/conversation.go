@@ -23,6 +23,9 @@ const (
 	// runSlack is what a run may take beyond its time limit until the sandbox
 	// must have said how it ended: an interrupt, a kill, a slow host.
 	runSlack = 4 * time.Second
+	// sessionSlack is the same in a session. On a busy machine its sandbox waits longer
+	// for what it interrupts (environments/harness/step.py), so that no state is lost.
+	sessionSlack = 14 * time.Second
 	// cancelSlack is the same after a cancel, which needs no interrupt.
 	cancelSlack = 2 * time.Second
 	// collectTimeout bounds how long files may take to come out, and be stored.

@@ -6,6 +6,7 @@ const (
 	KillTimeout    = killTimeout
 	SendTimeout    = sendTimeout
 	RunSlack       = runSlack
+	SessionSlack   = sessionSlack
 	CancelSlack    = cancelSlack
 	CollectTimeout = collectTimeout
 	RestartTimeout = restartTimeout

@@ -10,8 +10,8 @@ import (
 
 // jobDeadline is the time that a job in a session has.
 //
-//  1. The outcome is there when the run's own time and runSlack are over, or runSlack
-//     after a cancel. Else the session is lost.
+//  1. The outcome is there when the run's own time and sessionSlack are over, or
+//     sessionSlack after a cancel. Else the session is lost.
 //  2. All that follows, a new kernel among it, is there collectTimeout after that. Else
 //     the session is lost.
 //  3. Where the run is cancelled, it waits for that for cancelSlack only, and what
@@ -52,7 +52,7 @@ func (d *jobDeadline) follow() {
 }
 
 // sent begins the time of a job that may take that long.
-func (d *jobDeadline) sent(timeout time.Duration) { d.setUnsaid(timeout + runSlack) }
+func (d *jobDeadline) sent(timeout time.Duration) { d.setUnsaid(timeout + sessionSlack) }
 
 func (d *jobDeadline) setUnsaid(t time.Duration) bool {
 	d.mu.Lock()
@@ -65,7 +65,7 @@ func (d *jobDeadline) setUnsaid(t time.Duration) bool {
 
 // cancel has the job end.
 func (d *jobDeadline) cancel() {
-	if d.setUnsaid(runSlack) {
+	if d.setUnsaid(sessionSlack) {
 		// An error shows on the reading side.
 		_ = d.s.link.send(frame.KindCancel)
 	}

@@ -162,8 +162,8 @@ func TestSessionDeadlines(t *testing.T) {
 		took   time.Duration
 		lost   time.Duration // after that; -1 for never
 	}{
-		{desc: "no outcome", call: runCell, result: "timeout", took: runTimeout + runner.RunSlack},
-		{desc: "no outcome after a cancel", call: runCell, cancel: time.Second, result: "cancelled", took: time.Second + runner.RunSlack},
+		{desc: "no outcome", call: runCell, result: "timeout", took: runTimeout + runner.SessionSlack},
+		{desc: "no outcome after a cancel", call: runCell, cancel: time.Second, result: "cancelled", took: time.Second + runner.SessionSlack},
 		{desc: "no end", script: outcome, call: runCell, result: "ok", took: runner.CollectTimeout},
 		{
 			desc: "no end after a cancel", script: outcome, call: runCell, cancel: time.Second, result: "ok",

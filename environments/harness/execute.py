@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from frames import EVENT, Writer
+from grace import LOOK_SECONDS, Grace
 from kernel import Kernel
 from watchdog import Watchdog
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 OUTPUT_OVERHEAD = 64  # bytes counted for each output, which costs its keeping too
 MAX_DEPTH = 100  # of JSON in an output: what writes it recurses
 MAX_DROPPED = 50  # reports of outputs that could not be kept
-DRAIN_MS = 250  # without a message, until a kernel that has ended has nothing more to say
+DRAIN_SECONDS = 0.25  # without a message, until a kernel that has ended has nothing more to say
+DRAIN_MOST_SECONDS = 3.0  # for that on a busy machine, where a message may be long on its way
 NO_LIMIT = 10**9  # seconds that nbclient may wait; the watchdog is the clock
 
 
@@ -62,8 +64,11 @@ class Executor(ExecutePreprocessor):
         async def cancel() -> None:
             # What the kernel had sent before it ended is still to be taken in.
             socket = self._kernel.client.iopub_channel.socket
-            while await socket.poll(DRAIN_MS):
-                await asyncio.sleep(0)
+            quiet = Grace(DRAIN_SECONDS, DRAIN_MOST_SECONDS)
+            while not quiet.over():
+                if await socket.poll(LOOK_SECONDS * 1000):
+                    quiet = Grace(DRAIN_SECONDS, DRAIN_MOST_SECONDS)
+                    await asyncio.sleep(0)
             if task := getattr(self, "task_poll_for_reply", None):
                 task.cancel()
 

@@ -29,6 +29,7 @@ from jupyter_core.utils import ensure_event_loop
 import launch
 from application import MAX_QUEUED
 from choice import Choice
+from grace import Grace
 from privileges import as_user, become_user, is_ending, kill_user, signal_group, spawn
 
 DATA = "/mnt/data"
@@ -36,7 +37,9 @@ SERVICE = 0  # the descriptor that what the service says comes by
 START_SECONDS = 60.0  # a cold kernel on a busy host; a healthy one needs one second
 RECONNECT_MS = 5  # between looks whether a kernel that starts takes connections yet
 END_SECONDS = 1.0  # for a process that was killed to give its memory back
+END_MOST_SECONDS = 10.0  # for that on a busy machine
 EXIT_SECONDS = 1.0  # for atexit handlers and buffered files, when a run has ended
+EXIT_MOST_SECONDS = 3.0  # for these on a busy machine
 
 
 def run(task: Awaitable[Any]) -> Any:
@@ -283,9 +286,9 @@ class Kernel:
 
         Until then it would be taken for one that does what it is asked.
         """
-        deadline = time.monotonic() + END_SECONDS
+        grace = Grace(END_SECONDS, END_MOST_SECONDS)
         while not self.has_ended():
-            if not is_ending(self.pid) or time.monotonic() > deadline:
+            if not is_ending(self.pid) or grace.over():
                 return False
             time.sleep(0.001)
         return True
@@ -347,7 +350,7 @@ class Kernel:
 
     def await_end(self) -> None:
         """Return when the process that watch watches has ended, or has had its time."""
-        self._ended.wait(EXIT_SECONDS)
+        Grace(EXIT_SECONDS, EXIT_MOST_SECONDS).wait(self._ended)
 
     def close(self) -> None:
         """End every process of the user and the connection."""

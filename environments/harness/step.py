@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from grace import LOOK_SECONDS, Grace
 from privileges import KILL_SECONDS, kill_user
 
 GRACE_SECONDS = 1.0  # from the interrupt to the end of what does not heed it
+MOST_SECONDS = 10.0  # for that on a busy machine, where a session's state would be lost
 
 
 class Target(Protocol):
@@ -37,6 +39,7 @@ class Step:
         self.target, self._changed = target, changed
         self._seconds = seconds
         self._due: float | None = None
+        self._grace: Grace | None = None  # since the interrupt
         self._running, self._finished = False, False
         self._lock = threading.Lock()
 
@@ -66,7 +69,9 @@ class Step:
         self._changed()
 
     def _wind_up(self) -> None:
-        self._due = time.monotonic() + (GRACE_SECONDS if self.target.interrupts else 0.0)
+        self._due = time.monotonic()
+        if self.target.interrupts:
+            self._grace = Grace(GRACE_SECONDS, MOST_SECONDS)
         self.target.interrupt()
 
     def interrupt(self) -> None:
@@ -100,6 +105,9 @@ class Step:
             if not late:
                 return
             if self.reason:
+                if self._grace and not self._grace.over():
+                    self._due = time.monotonic() + LOOK_SECONDS
+                    return
                 self._due = None
                 self.target.kill()
                 return

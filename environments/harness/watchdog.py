@@ -12,10 +12,12 @@ from collections.abc import Callable
 import frames
 from channels import Channels
 from display import Display
+from grace import LOOK_SECONDS, Grace
 from kernel import Kernel
 from privileges import KILL_SECONDS, kill_user
 
 GRACE_SECONDS = 1.0  # from the interrupt of a run whose time is over to its end
+MOST_SECONDS = 2.0  # for that on a busy machine; the service waits four
 
 
 class Watchdog(threading.Thread):
@@ -42,21 +44,23 @@ class Watchdog(threading.Thread):
         self._ended, self._network = ended, network
         self._deadline: float | None = time.monotonic() + seconds
         self._kill_at: float | None = None
+        self._grace: Grace | None = None  # since the interrupt
         self._lock = threading.Lock()
         self._finished = False
         self._woken, self._wake = os.pipe()
         kernel.watch(self._kernel_has_ended)
 
-    def stop(self, reason: str, grace: float = 0.0) -> None:
-        """End the run for this reason, after an interrupt where there is grace."""
+    def stop(self, reason: str, *, interrupt: bool = False) -> None:
+        """End the run for this reason, if wanted by an interrupt first."""
+        interrupt = interrupt and self._kernel.choice.interrupts
         with self._lock:
             if self.reason or self._finished:
                 return
             self.reason = reason
-            if not self._kernel.choice.interrupts:
-                grace = 0.0
-            self._deadline, self._kill_at = None, time.monotonic() + grace
-        if grace:
+            self._deadline, self._kill_at = None, time.monotonic()
+            if interrupt:
+                self._grace = Grace(GRACE_SECONDS, MOST_SECONDS)
+        if interrupt:
             self._kernel.interrupt()
         os.write(self._wake, b"k")
 
@@ -103,10 +107,13 @@ class Watchdog(threading.Thread):
             if now > heard + frames.IDLE_SECONDS:
                 self._alone()
             if self._deadline and now >= self._deadline:
-                self.stop("timeout", GRACE_SECONDS)
+                self.stop("timeout", interrupt=True)
             if self._kill_at and now >= self._kill_at:
-                self._kill_at = None
-                kill_user(KILL_SECONDS)
+                if self._grace and not self._grace.over():
+                    self._kill_at = now + LOOK_SECONDS
+                else:
+                    self._kill_at = None
+                    kill_user(KILL_SECONDS)
 
     def _hear(self) -> None:
         try:

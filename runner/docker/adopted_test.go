@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docker/docker/api/types/container"
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
@@ -143,6 +144,54 @@ func TestSessionAdopted(t *testing.T) {
 		require.Equal(t, want, w.result("x"), c.desc)
 	}
 }
+
+// TestSessionOnABusyMachine has a sandbox get little of a processor, as on a machine that
+// others use: what is interrupted has the time that it needs, and nothing is lost.
+func TestSessionOnABusyMachine(t *testing.T) {
+	e := newEngine(t, "test-busy-"+strings.ToLower(rand.Text()))
+	s, err := e.Start(t.Context(), environment(t), smallLimits())
+	require.NoError(t, err)
+	w := wire{t, s}
+	defer func() { require.NoError(t, w.Kill(t.Context())) }()
+	w.send(frame.KindWarm, runnertest.Warm())
+	w.until(frame.KindReady)
+	w.send(frame.KindSession, frame.Session{Token: make([]byte, frame.TokenSize), TTLSeconds: 3600, Env: map[string]string{}})
+	w.until(frame.KindKept)
+	name, err := e.Keep(t.Context(), s)
+	require.NoError(t, err)
+	require.Equal(t, "1", w.result("x = 1; x"))
+	// A twentieth of a core: what takes 0.1 s elsewhere takes two seconds.
+	busy := container.UpdateConfig{Resources: container.Resources{NanoCPUs: 1e9 / 20}}
+	_, err = e.api.ContainerUpdate(t.Context(), name, busy)
+	require.NoError(t, err)
+	for _, c := range []struct{ desc, code string }{
+		{desc: "while code floods", code: "while True: print('x' * 10000)"},
+		{desc: "while threads compute", code: threads},
+	} {
+		w.job(c.code)
+		w.until(frame.KindEvent)
+		w.send(frame.KindCancel, nil)
+		outcome, err := frame.Decode[frame.Outcome](frame.KindOutcome, w.until(frame.KindOutcome))
+		require.NoError(t, err)
+		require.False(t, outcome.KernelRestarted, c.desc)
+		w.until(frame.KindDone)
+		require.Equal(t, "1", w.result("x"), c.desc)
+	}
+}
+
+// threads keeps the main thread, which alone takes an interrupt, from running most of the time.
+const threads = `
+import threading
+end = threading.Event()
+def compute():
+    while not end.is_set(): sum(range(10_000))
+for _ in range(4): threading.Thread(target=compute).start()
+print(1)
+try:
+    while True: sum(range(10_000))
+finally:
+    end.set()
+`
 
 // TestSessionTTL: the sandbox ends by itself when its time is over, whoever is there.
 func TestSessionTTL(t *testing.T) {

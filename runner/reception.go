@@ -46,12 +46,13 @@ type reception struct {
 	files        int
 	bytes        int64 // of the files so far
 	done         bool
+	began        time.Time
 	ended        time.Time // when the last cell had; zero where that is not known
 	network      *uplink
 }
 
 func newReception(c *conversation, spec Spec, events Sink) *reception {
-	return &reception{log: c.log, next: c.read, spec: spec, events: events}
+	return &reception{log: c.log, next: c.read, spec: spec, events: events, began: time.Now()}
 }
 
 // receive reads to the end of a run whose sandbox is its own. What the sandbox
@@ -274,6 +275,16 @@ func cleanRelative(p string) bool {
 		!(len(p) > 2 && p[:3] == "../") && !bytes.ContainsRune([]byte(p), 0)
 }
 
+// mostUsed is what a sandbox that could not say it can have used until now.
+func (r *reception) mostUsed() Usage {
+	u := Usage{Wall: time.Since(r.began)}
+	u.CPU = time.Duration(float64(u.Wall) * r.spec.Limits.CPUs)
+	if r.out.Status == StatusOutOfMemory {
+		u.PeakMemory = r.spec.Limits.Memory
+	}
+	return u
+}
+
 // cutOff makes the outcome of a run whose sandbox did not bring it to its end.
 func (r *reception) cutOff(cancelled bool, err error, late bool) (*Outcome, error) {
 	exit := (*ExitError)(nil)
@@ -292,6 +303,9 @@ func (r *reception) cutOff(cancelled bool, err error, late bool) (*Outcome, erro
 		r.out.Status = StatusOutOfMemory
 	default:
 		return nil, explainExitOfRun(err, r.log.With("run", r.spec.ID))
+	}
+	if r.ended.IsZero() {
+		r.out.Usage = r.mostUsed()
 	}
 	return &r.out, nil
 }

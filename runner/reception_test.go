@@ -95,6 +95,10 @@ func TestHostileSandbox(t *testing.T) {
 				require.NoError(t, r.err)
 				require.Equal(t, c.status, r.out.Status)
 				require.Nil(t, r.out.Notebook, "half a notebook is none")
+				if c.status != runner.StatusOK { // the sandbox has not said what it used
+					require.Equal(t, c.took, r.out.Usage.Wall)
+					require.Equal(t, c.took, r.out.Usage.CPU, "of one core")
+				}
 				require.Len(t, r.sink.Files(), c.files)
 				if c.reports > 0 {
 					require.Len(t, r.out.Skipped, c.reports)

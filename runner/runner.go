@@ -150,7 +150,8 @@ type Skipped struct {
 	Reason string `json:"reason"` // for people
 }
 
-// Usage is what a run took.
+// Usage is what a run took. A sandbox that died before it could say: Wall is then on the
+// service's clock, CPU all that it could have used, PeakMemory the limit if memory ran out.
 type Usage struct {
 	Queue      time.Duration // from Run to a ready sandbox
 	Wall       time.Duration // all cells together, on the sandbox's clock

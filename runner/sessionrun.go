@@ -121,7 +121,7 @@ func (t *sessionTurn) run(ctx context.Context, spec Spec, events Sink) (*Outcome
 			deadline.cancel()
 		}
 	})()
-	r := &reception{log: t.s.all.log, next: t.job.next, spec: spec, events: events}
+	r := &reception{log: t.s.all.log, next: t.job.next, spec: spec, events: events, began: time.Now()}
 	defer r.tell(began)
 	stored := func() bool { return true }
 	err = r.takeAll(taking, func() { // the Sink's time for files begins

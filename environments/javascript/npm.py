@@ -59,7 +59,9 @@ ONLY_FILES = (
 OF_REGISTRY = re.compile(r"(?:npm:[^:]*|[^:/]*)")
 # What Node.js says where npm would start a process.
 ALONE = "ERR_ACCESS_DENIED"
-NOT_OF_REGISTRY = "only packages of the registry can be installed, none by a URL or from a repository"
+NOT_OF_REGISTRY = (
+    "only packages of the registry can be installed, none by a URL or from a repository"
+)
 # What npm (and Node.js, whose words it uses) says where there is no way to a registry.
 UNREACHABLE = re.compile(
     r"\bcode (E(NOTFOUND|CONN\w+|TIMEDOUT|AI_AGAIN|HOSTUNREACH|NETUNREACH|PIPE|5\d\d|429|407)|"

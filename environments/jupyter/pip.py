@@ -169,7 +169,9 @@ def missing(report: dict[str, Any]) -> list[tuple[str, str, list[str]]]:
     found = []
     for item in report["install"]:
         if item["is_direct"]:
-            raise Unresolvable(f"{item['metadata']['name']} is not from the package index: {DIRECT}")
+            raise Unresolvable(
+                f"{item['metadata']['name']} is not from the package index: {DIRECT}"
+            )
         archive = item["download_info"].get("archive_info", {})
         hashes = [f"{kind}:{value}" for kind, value in sorted(archive.get("hashes", {}).items())]
         found.append((item["metadata"]["name"], item["metadata"]["version"], hashes))

@@ -238,7 +238,7 @@ def test_what_is_missing(pip: ModuleType) -> None:
     assert packages == [("B", "1.0", ["sha256:abc"]), ("a", "1.0", [])]
     assert pip.requirements(packages) == "B==1.0 --hash=sha256:abc\na==1.0\n"
     assert pip.missing({"install": []}) == []
-    with pytest.raises(Unresolvable, match="^b is not from the package index"):
+    with pytest.raises(Unresolvable, match=r"^b is not from the package index"):
         pip.missing({"install": [item("a"), item("b") | {"is_direct": True}]})
 
 

@@ -5,11 +5,12 @@
 //  1. Parse takes the request's entries: names and version specifiers, nothing else. The
 //     order, the case and the spaces in which they were written make no difference.
 //  2. Layers.Get looks the set up: by the hash of environment, image, the operator's
-//     settings (but for secrets) and entries there is a name of a layer, or not. What is known is there at once, and needs no network.
+//     settings and entries there is a name of a layer, or not. What is known is there at once, and needs no network.
 //  3. What is not known is installed, once however many ask for it: the environment's
 //     installer runs in a sandbox like any other, with a network to the registry alone.
 //     Its hosts are what the installer has said before, in a sandbox without a network:
-//     those of the client's own configuration, and of the operator's settings.
+//     those of the client's own configuration, and of the operator's settings. Separate has
+//     taken the credentials out of these: Network signs requests to the registry in.
 //  4. What the sandbox gives back is hostile: a list of packages, and an archive, which is
 //     checked and written anew while it arrives (archive.go).
 //  5. The layer is named by the hash of environment, image, settings, the list of what was installed

@@ -106,7 +106,7 @@ func New(ctx context.Context, o Options, images []string) (*Layers, error) {
 	setDefault(&o.MaxTotal, DefaultMaxTotal)
 	setDefault(&o.MaxWaiting, DefaultMaxWaiting)
 	l := &Layers{
-		options: o, log: o.Log, origin: hash(fingerprint(o.Settings), strconv.FormatBool(o.Builds)),
+		options: o, log: o.Log, origin: hash(append(o.settings(), strconv.FormatBool(o.Builds))...),
 		bases: map[string]base{}, names: map[string]*name{}, layers: map[string]*layer{},
 		under: map[string]*install{}, sources: map[string]*source{}, keeping: semaphore.NewWeighted(1),
 		waiting: waiting{most: o.MaxWaiting, owners: map[string]int{}},

@@ -3,6 +3,8 @@ package dependencies
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"notebox/runner"
@@ -29,7 +31,8 @@ type Options struct {
 	Network func(hosts []string) (Network, error)
 	// Notebook returns a notebook of one cell of Python.
 	Notebook func(code string) ([]byte, error)
-	// Settings are files with the registry's settings, by name; they may hold credentials.
+	// Settings are files with the registry's settings, by name: pip.conf, npmrc and
+	// sources.list. They go into installers' sandboxes, and have no credentials: see Separate.
 	Settings map[string][]byte
 
 	Policy
@@ -53,6 +56,14 @@ type Options struct {
 	TempDir string   // a folder of Layers alone, for archives under way
 	Observe Observer // may be nil
 	Log     *slog.Logger
+}
+
+// settings are all that decides where packages come from: names and contents.
+func (o *Options) settings() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(o.Settings)) {
+		all = append(all, name, string(o.Settings[name]))
+	}
+	return all
 }
 
 // Defaults of Options.

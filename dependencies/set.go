@@ -63,7 +63,7 @@ type Policy struct {
 	// all. What those need in turn is not looked at.
 	Allow []string
 	// Builds lets packages that are not prebuilt run their own code while they are
-	// installed, beside the registry's credentials, if there are any.
+	// installed, with a network to the registry.
 	Builds bool
 }
 

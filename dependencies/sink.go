@@ -22,10 +22,9 @@ const (
 
 // sink takes what an installer puts out and leaves behind, all of which is hostile.
 type sink struct {
-	tell    func(string)
-	secrets *strings.Replacer
-	most    int64 // bytes of the archive's contents
-	folder  string
+	tell   func(string)
+	most   int64 // bytes of the archive's contents
+	folder string
 
 	line            strings.Builder // that has not ended
 	raised          Failure
@@ -38,7 +37,7 @@ type sink struct {
 }
 
 func (l *Layers) newSink(tell func(string)) *sink {
-	return &sink{tell: tell, secrets: hide(l.options.Settings), most: l.options.MaxSize, folder: l.options.TempDir}
+	return &sink{tell: tell, most: l.options.MaxSize, folder: l.options.TempDir}
 }
 
 // Output implements runner.Sink.
@@ -56,7 +55,7 @@ func (s *sink) Output(e runner.Event) {
 	case "stream":
 		s.write(textOf(o.Text))
 	case "error":
-		s.raised = Failure{o.Name, s.secrets.Replace(o.Message)}
+		s.raised = Failure{o.Name, o.Message}
 	}
 }
 
@@ -71,7 +70,7 @@ func textOf(raw json.RawMessage) string {
 	return strings.Join(several, "")
 }
 
-// write passes on whole lines, so that a secret is never split.
+// write passes on whole lines.
 func (s *sink) write(text string) {
 	for text != "" {
 		line, rest, ended := strings.Cut(text, "\n")
@@ -88,7 +87,7 @@ func (s *sink) write(text string) {
 
 func (s *sink) flush() {
 	if s.line.Len() > 0 {
-		s.tell(s.secrets.Replace(s.line.String()))
+		s.tell(s.line.String())
 		s.line.Reset()
 	}
 }

@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -120,11 +118,7 @@ func (l *Layers) hostsOf(ctx context.Context, r Request) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := []string{"hosts", r.Environment.Name, base}
-	for _, name := range slices.Sorted(maps.Keys(l.options.Settings)) {
-		parts = append(parts, name, string(l.options.Settings[name]))
-	}
-	key := hash(parts...)
+	key := hash(append([]string{"hosts", r.Environment.Name, base}, l.options.settings()...)...)
 	if hosts := l.remembered()[key]; hosts != nil {
 		return hosts, nil
 	}

@@ -14,12 +14,13 @@ import (
 // the request of a program they are the program's own.
 var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
-// transport is one for requests to http:// URLs. It keeps connections for the run
+// transport is one for requests that the proxy reads. It keeps connections for the run
 // alone, and knows no proxy of the host's: that would resolve names by itself.
 func (s *session) transport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  nil,
 		DialContext:            s.dial,
+		TLSClientConfig:        s.proxy.outside,
 		DisableCompression:     true, // bodies pass as they are
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    maxIdle,
@@ -41,6 +42,10 @@ func (s *session) reverseProxy(transport http.RoundTripper) *httputil.ReversePro
 					r.Out.Header[name] = slices.Clone(values)
 				}
 			}
+			s.proxy.credential(r.Out.URL).signIn(r.Out)
+		},
+		ModifyResponse: func(answer *http.Response) error {
+			return s.proxy.credential(answer.Request.URL).receive(answer)
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.refuse(w, r.URL.Host, err)

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +23,12 @@ type Options struct {
 	// Own is where the service itself is reached, "host" or "host:port": a name is
 	// refused, an address on its port, or on all where it has none, and that port on
 	// all addresses of this machine.
-	Own      []string
+	Own []string
+	// Credentials sign requests to their hosts in, so that no program has them. TLS to such a
+	// host ends at the proxy, which has programs trust it; the proxy itself trusts what
+	// this machine does and CA.
+	Credentials []Credential
+
 	CA       []byte   // PEM that programs are to trust; see runner.Network
 	MaxBytes int64    // of one run, both directions together; 0 is DefaultMaxBytes
 	Resolver Resolver // nil: net.DefaultResolver
@@ -38,6 +44,10 @@ type Proxy struct {
 	ca       []byte
 	maxBytes int64
 	log      *slog.Logger
+
+	credentials []Credential
+	authority   *authority  // nil: no TLS ends here
+	outside     *tls.Config // of the proxy's own requests; nil: it has none by TLS
 }
 
 // New returns a Proxy. It holds nothing that would have to be closed.
@@ -65,7 +75,33 @@ func New(o Options) (*Proxy, error) {
 			p.own = append(p.own, netip.AddrPortFrom(plain(ip), port))
 		}
 	}
-	return p, nil
+	return p, p.takeCredentials(o.Credentials)
+}
+
+func (p *Proxy) takeCredentials(all []Credential) error {
+	p.credentials = all
+	var hosts []string
+	for _, c := range all {
+		host, _, err := splitHost(c.Host)
+		if err != nil {
+			return err
+		}
+		if c.Scheme == "https" {
+			hosts = append(hosts, host)
+		}
+	}
+	if len(hosts) == 0 {
+		return nil
+	}
+	pool, err := trusted(p.ca)
+	if err == nil {
+		p.outside = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		p.authority, err = newAuthority(hosts)
+	}
+	if err == nil {
+		p.ca = slices.Concat(p.ca, []byte("\n"), p.authority.pem)
+	}
+	return err
 }
 
 // CA returns certificates in PEM that programs are to trust; may be nil.

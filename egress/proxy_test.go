@@ -101,6 +101,7 @@ func (s *site) at(host, path string) string {
 // served is a run's proxy on a real port.
 type served struct {
 	t       *testing.T
+	proxy   *Proxy
 	address string
 	cancel  context.CancelFunc
 	ended   chan struct{}
@@ -148,7 +149,7 @@ func serve(t *testing.T, o Options, sites ...*site) *served {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	s.address, s.cancel = listener.Addr().String(), cancel
+	s.proxy, s.address, s.cancel = p, listener.Addr().String(), cancel
 	go func() {
 		defer close(s.ended)
 		p.Serve(ctx, "run_1", listener)

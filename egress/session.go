@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,31 +126,48 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.leave()
 	switch {
 	case r.Method == http.MethodConnect:
-		if err := s.tunnel(w, r); err != nil {
+		connect := s.tunnel
+		if s.proxy.credential(&url.URL{Scheme: "https", Host: r.URL.Host}) != nil {
+			connect = s.intercept
+		}
+		if err := connect(w, r); err != nil {
 			s.refuse(w, r.URL.Host, err)
 		}
 	case r.URL.Scheme == "http" && r.URL.Host != "":
-		err := s.proxy.allow(withPort(r.URL.Host))
-		if err == nil {
-			err = s.spend(0)
-		}
-		if err != nil {
-			s.refuse(w, r.URL.Host, err)
-			return
-		}
-		s.forward.ServeHTTP(w, r)
+		s.pass(w, r)
 	default:
 		s.refuse(w, r.Host, &refusal{status: http.StatusBadRequest,
 			text: "this is a proxy, which takes CONNECT, and requests for http:// URLs"})
 	}
 }
 
-// withPort adds the port of http where a URL has none.
-func withPort(host string) string {
+// pass sends a request on to the host of its URL.
+func (s *session) pass(w http.ResponseWriter, r *http.Request) {
+	err := s.proxy.allow(withPort(r.URL.Host, portOf[r.URL.Scheme]))
+	if err == nil {
+		err = s.spend(0)
+	}
+	if err == nil {
+		err = s.proxy.credential(r.URL).check(r)
+	}
+	if err != nil {
+		s.refuse(w, r.URL.Host, err)
+		return
+	}
+	s.forward.ServeHTTP(w, r)
+}
+
+// withPort adds a port where there is none.
+func withPort(host, port string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host
 	}
-	return net.JoinHostPort(bare(host), "80")
+	return net.JoinHostPort(bare(host), port)
+}
+
+// withoutPort takes this port off, as clients name a host by its scheme's.
+func withoutPort(host, port string) string {
+	return strings.TrimSuffix(host, ":"+port)
 }
 
 // refuse answers instead of the destination. Of that the log gets the host alone.
@@ -156,7 +176,11 @@ func (s *session) refuse(w http.ResponseWriter, host string, err error) {
 		return // nobody is there
 	}
 	r, host := explain(err), host[:min(len(host), maxHost)]
-	s.proxy.log.Debug("no connection for a run", "run", s.run, "host", host, "status", r.status, "error", err)
+	level := slog.LevelDebug
+	if errors.Is(err, errCredentials) { // which the operator alone can mend
+		level = slog.LevelWarn
+	}
+	s.proxy.log.Log(s.ctx, level, "no connection for a run", "run", s.run, "host", host, "status", r.status, "error", err)
 	r.answer(w, host)
 }
 

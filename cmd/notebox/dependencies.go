@@ -45,7 +45,7 @@ func (s *dependencySettings) register(f *flag.FlagSet) {
 	s.maxSize, s.maxTotal = dependencies.DefaultMaxSize, dependencies.DefaultMaxTotal
 	f.StringVar(&s.mode, "dependencies", "on", "whether requests may name packages to install, on or off: from the registry alone, prebuilt ones alone")
 	f.Var(&s.allow, "dependencies-allow", "names of the only packages that requests may ask for, with commas between (default: all)")
-	f.BoolVar(&s.builds, "dependencies-builds", false, "take packages that are not prebuilt too: their code runs while they are installed, and can read the registry's credentials")
+	f.BoolVar(&s.builds, "dependencies-builds", false, "take packages that are not prebuilt too: their code runs while they are installed, and can read what is in the registry")
 	f.Var((*size)(&s.maxSize), "dependencies-max-size", "size of one set of packages, with what they need")
 	f.DurationVar(&s.timeout, "dependencies-timeout", dependencies.DefaultTimeout, "how long installing one set may take")
 	f.IntVar(&s.maxLayers, "dependencies-max-layers", dependencies.DefaultMaxLayers, "sets that are kept; what was not used for the longest time goes first")
@@ -73,7 +73,7 @@ func (s *dependencySettings) check() error {
 			return fmt.Errorf("%s is out of range", p.flag)
 		}
 	}
-	if _, err := s.registry(nil, nil, nil, nil); err != nil { // here, and not with the first request
+	if _, err := s.registry(nil, nil, nil, nil, nil); err != nil { // here, and not with the first request
 		return fmt.Errorf("--dependencies-hosts: %w", err)
 	}
 	return nil
@@ -98,9 +98,13 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, admi
 	if err := policy.Check(all); err != nil {
 		return fmt.Errorf("--dependencies-allow: %w", err)
 	}
-	settings, err := s.files()
+	files, err := s.files()
 	if err != nil {
 		return err
+	}
+	settings, credentials, err := dependencies.Separate(files)
+	if err != nil {
+		return fmt.Errorf("the registry's settings: %w", err)
 	}
 	ca, err := s.trusted()
 	if err != nil {
@@ -119,7 +123,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, admi
 		Installs: few,
 		Images:   p.engine.Images(),
 		Network: func(hosts []string) (dependencies.Network, error) {
-			return s.registry(hosts, ca, own, p.log)
+			return s.registry(hosts, credentials, ca, own, p.log)
 		},
 		Notebook: func(code string) ([]byte, error) {
 			return notebook.New([]string{code}, notebook.Kernel{Name: runner.PythonKernel, DisplayName: "Python 3", Language: "python"})
@@ -213,14 +217,18 @@ type registry struct {
 
 // registry is that of hosts that the operator's settings, or the client's own, name. They
 // may be at any address but the service's own: a company's mirror is at a private one.
-func (s *dependencySettings) registry(hosts []string, ca []byte, own []string, log *slog.Logger) (dependencies.Network, error) {
+func (s *dependencySettings) registry(hosts []string, credentials []dependencies.Credential, ca []byte, own []string, log *slog.Logger) (dependencies.Network, error) {
 	hosts = slices.Concat(hosts, s.hosts)
 	allowed, err := egress.ParseHosts(hosts)
 	if err != nil {
 		return nil, err
 	}
+	var signed []egress.Credential
+	for _, c := range credentials {
+		signed = append(signed, egress.Credential(c))
+	}
 	proxy, err := egress.New(egress.Options{
-		Hosts: allowed, Exceptions: hosts, Own: own, CA: ca, MaxBytes: registryShare * s.maxSize,
+		Hosts: allowed, Exceptions: hosts, Own: own, Credentials: signed, CA: ca, MaxBytes: registryShare * s.maxSize,
 		Resolver: s.resolver, Log: log,
 	})
 	if err != nil {

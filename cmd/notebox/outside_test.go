@@ -90,7 +90,7 @@ func (o *outside) newCertificate(t *testing.T) tls.Certificate {
 	require.NoError(t, os.WriteFile(o.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: rawCA}), 0o600))
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "outside"}, NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.ParseIP(outsideHost)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		IPAddresses: []net.IP{net.ParseIP(outsideHost)}, DNSNames: []string{registryName}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, AuthorityKeyId: []byte{1},
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, leaf, authority, &key.PublicKey, key)

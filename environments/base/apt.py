@@ -36,12 +36,10 @@ from installing import (  # noqa: E402
     leave_hosts,
     leave_layer,
     leave_packages,
-    mask_of_settings,
     run,
     settings,
 )
 from layer import TooLarge, full_is_too_large, too_large  # noqa: E402
-from masked import Masked  # noqa: E402
 
 WORK = os.path.join(DATA, "apt")
 ROOT = os.path.join(WORK, "root")  # of the layer
@@ -101,11 +99,11 @@ def options() -> list[str]:
     return [part for name, value in values.items() for part in ("-o", f"{name}={value}")]
 
 
-def apt(*arguments: str, mask: Masked, tell: bool = True) -> Ended:
+def apt(*arguments: str, tell: bool = True) -> Ended:
     for folder in ("state/lists/partial", "cache/archives/partial", "log"):
         os.makedirs(os.path.join(WORK, folder), exist_ok=True)
     env = os.environ | {"LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
-    return run(["apt-get", "-q", *options(), *arguments], env, mask, tell=tell)
+    return run(["apt-get", "-q", *options(), *arguments], env, tell=tell)
 
 
 def wanted(entries: list[str]) -> list[str]:
@@ -198,17 +196,17 @@ def failure(ended: Ended) -> Exception:
 
 
 def hosts() -> None:
-    ended = apt("update", "--print-uris", mask=Masked(), tell=False)
+    ended = apt("update", "--print-uris", tell=False)
     if ended.code:
-        raise Unresolvable(mask_of_settings()(failure(ended).args[0]))
+        raise failure(ended)
     leave_hosts(line.split("'")[1] for line in ended.lines if line.startswith("'"))
 
 
-def prepare(names: list[str], mask: Masked) -> None:
+def prepare(names: list[str]) -> None:
     """Read the indexes, and see that the names can be apt's arguments."""
     there = installed()
     hold(there)
-    ended = apt("update", mask=mask)
+    ended = apt("update")
     if ended.code:
         raise Unreachable(ended.words(("E: ", "Err:", "W: ")))
     must_be_known(names, known())
@@ -216,16 +214,15 @@ def prepare(names: list[str], mask: Masked) -> None:
 
 
 def install(request: Request) -> None:
-    mask = mask_of_settings()
     names = wanted(request.dependencies)
-    prepare(names, mask)
-    ended = apt(*CHOICE, "--print-uris", "--", *names, mask=mask, tell=False)
+    prepare(names)
+    ended = apt(*CHOICE, "--print-uris", "--", *names, tell=False)
     if ended.code:
         raise failure(ended)
     size = sum(int(line.split()[2]) for line in ended.lines if line.startswith("'"))
     if size > request.max_bytes:
         raise too_large(request.max_bytes)
-    ended = apt(*CHOICE, "--download-only", "--", *names, mask=mask)
+    ended = apt(*CHOICE, "--download-only", "--", *names)
     if ended.code:
         raise failure(ended)
     packages = [

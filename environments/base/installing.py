@@ -8,10 +8,15 @@ that a user may read.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
+import signal
 import socket
 import subprocess
+import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +24,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from layer import write_layer
-from masked import Masked
 
 DATA = "/mnt/data"
 MAX_TAIL = 400  # lines of a client's output that are looked at when it fails
@@ -56,21 +60,12 @@ def settings(name: str) -> str | None:
     return path if os.path.isfile(path) else None
 
 
-def mask_of_settings(addresses: Iterable[str] = ()) -> Masked:
-    """Return what hides the operator's credentials, and these addresses."""
-    folder = Path(DATA, "settings")
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    texts = (file.read_text(errors="replace") for file in files if file.is_file())
-    return Masked(*texts, addresses=addresses)
-
-
 @dataclass(frozen=True)
 class Ended:
     """How a client ended."""
 
     code: int
-    lines: list[str]  # the last of its output, masked
-    heard: list[str] = field(default_factory=list, compare=False, repr=False)  # and as it was
+    lines: list[str]  # the last of its output
 
     def words(self, wanted: Sequence[str] = ()) -> str:
         """Return what it said last, or the lines that have one of these in them."""
@@ -80,23 +75,26 @@ class Ended:
 
     def says(self, *parts: str) -> bool:
         """Report whether one of these is in its output."""
-        return any(part in line for line in self.heard or self.lines for part in parts)
+        return any(part in line for line in self.lines for part in parts)
 
 
 def run(
     arguments: Sequence[str],
     env: Mapping[str, str],
-    mask: Masked,
     *,
     tell: bool = True,
     folder: str = "",
     needless: Sequence[str] = (),
+    descriptors: Sequence[int] = (),
 ) -> Ended:
-    """Run a client and print what it says while it goes on, masked.
+    """Run a client, print what it says while it goes on, and end what it has started.
 
     folder is where it runs, DATA unless said. Lines with a part in needless are left out.
+    The client has these descriptors too.
     """
-    tail: deque[tuple[str, str]] = deque(maxlen=MAX_TAIL)
+    adopt_orphans()
+    own = children()
+    tail: deque[str] = deque(maxlen=MAX_TAIL)
     with subprocess.Popen(
         arguments,
         env=dict(env),
@@ -106,17 +104,69 @@ def run(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        pass_fds=descriptors,
     ) as client:
         assert client.stdout is not None
+        # What it leaves behind has its output open, which would not end before.
+        ender = Ender(client, own)
+        ender.start()
         for line in client.stdout:
             said = line.rstrip("\r\n")
             if any(part in said for part in needless):
                 continue
-            told = mask(said)
-            tail.append((told, said))
+            tail.append(said)
             if tell:
-                print(told, flush=True)
-    return Ended(client.returncode, [told for told, _ in tail], [said for _, said in tail])
+                print(said, flush=True)
+        ender.join()
+    if not ender.done:
+        raise RuntimeError("what the client started does not end")
+    return Ended(client.returncode, list(tail))
+
+
+# ---- what a client leaves behind ---------------------------------------------------
+
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+END_SECONDS = 10  # for processes that start others faster than they are killed
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what the processes below this one leave behind."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+class Ender(threading.Thread):
+    """Waits for a client, and kills what it has left: children that are not this process's own."""
+
+    def __init__(self, client: subprocess.Popen[str], own: set[int]) -> None:
+        super().__init__(daemon=True)
+        self.done = False  # there are none
+        self._client, self._own = client, own
+
+    def run(self) -> None:
+        self._client.wait()
+        deadline = time.monotonic() + END_SECONDS
+        while left := children() - self._own:
+            if time.monotonic() > deadline:
+                return
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        self.done = True
+
+
+def children() -> set[int]:
+    """Return the children of this process, those that were not waited for included."""
+    found = set()
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):  # it is gone
+            stat = Path(entry.path, "stat").read_text(errors="replace")
+            if int(stat.rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(entry.name))
+    return found
 
 
 # ---- what an installer leaves ------------------------------------------------------

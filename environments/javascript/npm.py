@@ -14,7 +14,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 FOLDER = "/opt/installers"
 sys.path.append(FOLDER)
@@ -29,7 +28,6 @@ from installing import (  # noqa: E402
     leave_hosts,
     leave_layer,
     leave_packages,
-    mask_of_settings,
     reach,
     run,
     settings,
@@ -49,6 +47,21 @@ NEEDLESS = ("A complete log of this run", "Log files were not written")
 
 ENTRY = re.compile(r"((?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)(?:@([^:/\\]+))?", re.I)
 ERROR = re.compile(r"^npm (?:error|ERR!) ?")
+# Not --allow-remote=none: it refuses a registry whose files are at another host.
+ONLY_FILES = (
+    "--ignore-scripts=true",
+    "--allow-git=none",
+    "--allow-file=none",
+    "--allow-directory=none",
+)
+# A version, a range of them or a tag: what else names a package is a URL, a path, or an
+# alias of such a name.
+OF_REGISTRY = re.compile(r"(?:npm:[^:]*|[^:/]*)")
+# What Node.js says where npm would start a process.
+ALONE = "ERR_ACCESS_DENIED"
+NOT_OF_REGISTRY = (
+    "only packages of the registry can be installed, none by a URL or from a repository"
+)
 # What npm (and Node.js, whose words it uses) says where there is no way to a registry.
 UNREACHABLE = re.compile(
     r"\bcode (E(NOTFOUND|CONN\w+|TIMEDOUT|AI_AGAIN|HOSTUNREACH|NETUNREACH|PIPE|5\d\d|429|407)|"
@@ -98,6 +111,18 @@ def registries() -> list[str]:
     return sorted({v for k, v in found.items() if k == "registry" or k.endswith(":registry")})
 
 
+def alone() -> dict[str, str]:
+    """Return variables by which npm is a process that starts no other, and runs no native code.
+
+    ONLY_FILES is npm's own word for the same. It does not hold alone: npm has run scripts of
+    repositories in spite of --ignore-scripts, by git and by itself.
+    """
+    return {
+        "NODE_OPTIONS": "--experimental-permission --allow-fs-read=* --allow-fs-write=*"
+        " --disable-warning=ExperimentalWarning"
+    }
+
+
 def install(request: Request) -> None:
     work = Path(installing.DATA, "work")
     work.mkdir()
@@ -105,15 +130,15 @@ def install(request: Request) -> None:
     asked = wanted(request.dependencies)
     package = {"private": True, "dependencies": asked}
     (work / "package.json").write_text(json.dumps(package))
-    scripts = f"--ignore-scripts={json.dumps(not request.builds)}"
-    options = [scripts, *here(), *RETRIES, *QUIET, "--omit=dev", "--no-package-lock"]
-    mask = mask_of_settings(addresses())
+    only = ("--ignore-scripts=false",) if request.builds else ONLY_FILES
+    options = [*only, *here(), *RETRIES, *QUIET, "--omit=dev", "--no-package-lock"]
     command = [NPM, "install", *options]
-    ended = run(command, environment(), mask, folder=str(work), needless=NEEDLESS)
+    env = environment() | ({} if request.builds else alone())
+    ended = run(command, env, folder=str(work), needless=NEEDLESS)
     if ended.code:
         raise failure(ended, request)
     shutil.rmtree(os.path.join(installing.DATA, "cache"), ignore_errors=True)
-    found = resolved(work)
+    found = resolved(work, request.builds)
     # npm's own notes, with the registry's address in them.
     (work / "node_modules/.package-lock.json").unlink(missing_ok=True)
     # What was chosen, so that Deno takes no other for what a program asks for.
@@ -146,36 +171,38 @@ def failure(ended: Ended, request: Request) -> Exception:
     """Return what the words of npm come to."""
     errors = (ERROR.sub("", line) for line in ended.lines if ERROR.match(line))
     words = "\n".join(errors)[:MAX_WORDS].strip() or f"npm ended with {ended.code}"
-    heard = "\n".join(ended.heard)
+    heard = "\n".join(ended.lines)
     if TOO_LARGE.search(heard):
         return too_large(request.max_bytes)
+    if ALONE in heard:
+        return Unresolvable(NOT_OF_REGISTRY)
     return (Unreachable if UNREACHABLE.search(heard) else Unresolvable)(words)
 
 
-def addresses() -> list[str]:
-    """Return the addresses in the operator's settings, which nobody else need know."""
-    found = []
-    npmrc = settings("npmrc")
-    text = Path(npmrc).read_text(encoding="utf-8", errors="replace") if npmrc else ""
-    for line in text.splitlines():
-        value = line.partition("=")[2].strip().strip("'\"")
-        if "://" in value and not line.startswith("//"):
-            found += [value.rstrip("/"), urlsplit(value).netloc.rpartition("@")[2]]
-    return found
-
-
-def resolved(work: Path) -> list[tuple[str, str, bool]]:
+def resolved(work: Path, builds: bool) -> list[tuple[str, str, bool]]:
     """Return the packages of a finished installation.
 
-    Name, version, and whether it is at the top, where imports find it.
+    Name, version, and whether it is at the top, where imports find it. Raises Unresolvable
+    for what is not the registry's, unless there are builds.
     """
     lock = json.loads((work / "node_modules/.package-lock.json").read_text())
     found = []
     for path, package in lock["packages"].items():
+        if not builds:
+            must_be_of_registry(package)
         before, _, name = path.rpartition("node_modules/")
         if (work / path).is_dir():  # not one of another platform
             found.append((name, package["version"], not before))
     return found
+
+
+def must_be_of_registry(package: dict[str, Any]) -> None:
+    """Raise Unresolvable for a package that wants another by a URL or a path."""
+    wanted = package.get("dependencies", {}) | package.get("optionalDependencies", {})
+    wanted |= package.get("peerDependencies", {})
+    bad = [f"{name}@{spec}" for name, spec in wanted.items() if not OF_REGISTRY.fullmatch(spec)]
+    if bad:
+        raise Unresolvable(f"{bad[0]}: {NOT_OF_REGISTRY}")
 
 
 if __name__ == "__main__":

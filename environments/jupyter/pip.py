@@ -1,7 +1,8 @@
 """Installs Python's packages into a layer: the installer of the languages that have pip's notation.
 
 1. pip resolves the set against the packages that the image has, and says in a report what
-   is missing.
+   is missing. Unless there are builds, pip is a process that can start no other, and so
+   runs no code of a package (prebuilt.py).
 2. Exactly that, by version and hash, is installed into a folder of its own, which comes
    before the image's on the path of a kernel.
 3. It is compiled, as nothing can be written in a run.
@@ -15,6 +16,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,6 @@ from installing import (  # noqa: E402
     leave_hosts,
     leave_layer,
     leave_packages,
-    mask_of_settings,
     reach,
     run,
     settings,
@@ -41,7 +43,8 @@ WORK = os.path.join(DATA, "pip")
 ROOT = os.path.join(WORK, "root")  # of the layer
 # By this name IPython knows what the folder of the code comes before.
 PLACE = os.path.join(ROOT, "site-packages")
-REPORT = os.path.join(WORK, "report.json")
+PREBUILT = os.path.join(FOLDER, "prebuilt.py")
+ONLY_WHEELS = ("--only-binary", ":all:")  # of the index; it does not hold for a URL
 LIST = os.path.join(WORK, "requirements.txt")
 
 # What pip says where it could not ask, or was not let in.
@@ -53,6 +56,9 @@ UNREACHABLE = (
     "credentials were not correct",
     "Credentials not correct",
 )
+DIRECT = "a package wants it by a URL, which cannot be installed"
+REFUSED = "Could not install packages due to an OSError: "  # stands before prebuilt.py's words
+PREPARING = ("Collecting ", "Processing ")  # stand before what pip is about to prepare
 ADVICE = "To fix this you could"  # ends what is about the set
 NEEDLESS = ("for help visit", "Ignored the following")
 VERSIONS = re.compile(r"\(from versions: (?:[^)]*, )?((?:[^,)]*, ){9}[^,)]*)\)")  # the last of many
@@ -104,11 +110,12 @@ def places(urls: list[str]) -> list[str]:
     return found
 
 
-def pip(arguments: list[str], env: dict[str, str], request: Request) -> None:
-    """Run pip install. Raises why it came to nothing."""
-    binary = [] if request.builds else ["--only-binary", ":all:"]
-    command = [sys.executable, "-I", "-m", "pip", "install", *binary, *arguments]
-    ended = run(command, env, mask_of_settings())
+def pip(
+    arguments: list[str], env: dict[str, str], request: Request, descriptors: Sequence[int] = ()
+) -> None:
+    """Run pip install, which has these descriptors. Raises why it came to nothing."""
+    how = ["-m", "pip", "install"] if request.builds else [PREBUILT, "install", *ONLY_WHEELS]
+    ended = run([sys.executable, "-I", *how, *arguments], env, descriptors=descriptors)
     if ended.code:
         raise failure(ended, request)
 
@@ -130,18 +137,41 @@ def failure(ended: Ended, request: Request) -> Exception:
 def reason(ended: Ended) -> str:
     """Return pip's words from its first error on."""
     told: list[str] = []
+    preparing = ""
     for line in ended.lines:
+        if line.startswith(PREPARING):
+            preparing = line.partition(" ")[2]
         if line.startswith(ADVICE):
             break
         if (told or line.startswith("ERROR")) and not any(part in line for part in NEEDLESS):
-            told.append(VERSIONS.sub(r"(among them \1)", line.removeprefix("ERROR: ")))
+            words = line.removeprefix("ERROR: ")
+            if words.startswith(REFUSED):
+                words = f"{preparing}: {words.removeprefix(REFUSED)}"
+            told.append(VERSIONS.sub(r"(among them \1)", words))
     return Ended(ended.code, told).words(told) or ended.words()
 
 
+def resolve(request: Request, env: dict[str, str]) -> dict[str, Any]:
+    """Return pip's report. It has no name by which another could write it."""
+    with tempfile.TemporaryFile("w+", dir=WORK) as file:
+        path = f"/dev/fd/{file.fileno()}"
+        arguments = ["--dry-run", "--report", path, "--", *request.dependencies]
+        pip(arguments, env, request, (file.fileno(),))
+        report: dict[str, Any] = json.load(file)
+    return report
+
+
 def missing(report: dict[str, Any]) -> list[tuple[str, str, list[str]]]:
-    """Return the name, version and hashes of what is to be installed."""
+    """Return the name, version and hashes of what is to be installed.
+
+    Raises Unresolvable for what is not the index's.
+    """
     found = []
     for item in report["install"]:
+        if item["is_direct"]:
+            raise Unresolvable(
+                f"{item['metadata']['name']} is not from the package index: {DIRECT}"
+            )
         archive = item["download_info"].get("archive_info", {})
         hashes = [f"{kind}:{value}" for kind, value in sorted(archive.get("hashes", {}).items())]
         found.append((item["metadata"]["name"], item["metadata"]["version"], hashes))
@@ -168,8 +198,7 @@ def install(request: Request, env: dict[str, str]) -> None:
     for folder in (env["TMPDIR"], PLACE):
         os.makedirs(folder)
     reach(indexes(env))
-    pip(["--dry-run", "--report", REPORT, "--", *request.dependencies], env, request)
-    packages = missing(json.loads(Path(REPORT).read_text()))
+    packages = missing(resolve(request, env))
     if packages:
         Path(LIST).write_text(requirements(packages))
         # What a package is built from has hashes of its own.

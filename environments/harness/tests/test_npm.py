@@ -76,6 +76,7 @@ def test_install(data: Path) -> None:
         ("no such version", "npm error code ETARGET", Unresolvable),
         ("no registry", "npm error code ECONNREFUSED", Unreachable),
         ("no room", "npm error code ENOSPC", TooLarge),
+        ("a process", "npm error code ERR_ACCESS_DENIED", Unresolvable),
     ],
 )
 def test_failures(data: Path, desc: str, said: str, kind: type[Exception]) -> None:
@@ -99,10 +100,49 @@ def test_one_package_in_two_versions(data: Path) -> None:
         ask(data, GOOD, dependencies=["lodash@^3", "a", "lodash@^4"])
 
 
-@pytest.mark.parametrize(("builds", "option"), [(False, "true"), (True, "false")])
-def test_scripts(data: Path, builds: bool, option: str) -> None:
-    with pytest.raises(Unresolvable, match=f"^install --ignore-scripts={option} "):
-        ask(data, 'echo "npm error $*"; exit 1', builds=builds)
+@pytest.mark.parametrize(
+    ("builds", "options", "alone"),
+    [
+        (False, "--ignore-scripts=true --allow-git=none --allow-file=none ", True),
+        (True, "--ignore-scripts=false ", False),
+    ],
+)
+def test_scripts(data: Path, builds: bool, options: str, alone: bool) -> None:
+    with pytest.raises(Unresolvable, match=f"^install {options}") as raised:
+        ask(data, 'echo "npm error $*" $NODE_OPTIONS; exit 1', builds=builds)
+    assert ("--experimental-permission" in str(raised.value)) is alone
+
+
+WANTS = """mkdir -p node_modules/a
+echo '{"packages": {"node_modules/a": {"version": "1.0.0", "%s": {"b": "%s"}}}}' \
+  >node_modules/.package-lock.json"""
+
+
+@pytest.mark.parametrize("kind", ["dependencies", "optionalDependencies", "peerDependencies"])
+@pytest.mark.parametrize(
+    ("spec", "taken"),
+    [
+        ("^1 || 2.x", True),
+        ("latest", True),
+        ("", True),
+        ("npm:@scope/c@^2", True),
+        ("http://packages.example/b.tgz", False),
+        ("https:packages.example", False),
+        ("git+ssh://h/b.git", False),
+        ("owner/repository", False),
+        ("file:../b", False),
+        ("../b", False),
+        ("npm:c@file:../b", False),
+    ],
+)
+def test_what_is_not_of_the_registry(data: Path, kind: str, spec: str, taken: bool) -> None:
+    if taken:
+        ask(data, WANTS % (kind, spec))
+        return
+    with pytest.raises(Unresolvable, match=rf"^b@.*: {npm.NOT_OF_REGISTRY}"):
+        ask(data, WANTS % (kind, spec))
+    (data / "work").rename(data / "before")
+    ask(data, WANTS % (kind, spec), builds=True)
 
 
 def test_what_is_not_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,45 +153,6 @@ def test_what_is_not_told(data: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_too_large(data: Path) -> None:
     with pytest.raises(TooLarge):
         ask(data, GOOD, max_bytes=2)
-
-
-def test_no_secret_is_shown(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (data / "settings").mkdir()
-    (data / "settings/npmrc").write_text(
-        "registry=https://name:word@inside.example/npm/\n//inside.example/npm/:_authToken=sesame\n"
-    )
-    program = 'cat "$npm_config_userconfig" | sed "s/^/npm error /" >&2; exit 1'
-    with pytest.raises(Unresolvable) as caught:
-        ask(data, program)
-    for secret in ("sesame", "word", "inside.example/npm/ "):
-        assert secret not in capsys.readouterr().out + str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("desc", "settings", "said", "told"),
-    [
-        ("what is no secret", "//h/:always-auth=true", "it is true", "it is true"),
-        ("too short", "//h/:username=al", "also", "also"),
-        ("of all registries", "_auth=YWw6cGFzc3dvcmQ=", "YWw6cGFzc3dvcmQ=!", "***!"),
-        ("decoded", "_auth = YWw6cGFzc3dvcmQ=", "password of al", "*** of al"),
-        ("a password, decoded", "//h/:_password=cGFzc3dvcmQ=", "password", "***"),
-        ("no base64", "//h/:_password=s3cr%t", "s3cr%t", "***"),
-        ("quoted in a URL", "proxy=http://u:s%40cret@h/", "s@cret s%40cret", "*** ***"),
-    ],
-)
-def test_what_is_masked(data: Path, desc: str, settings: str, said: str, told: str) -> None:
-    (data / "settings").mkdir()
-    (data / "settings/npmrc").write_text(settings + "\n")
-    with pytest.raises(Unresolvable) as caught:
-        ask(data, f"echo 'npm error {said}' >&2; exit 1")
-    assert str(caught.value) == told
-
-
-def test_a_failure_whose_words_are_masked(data: Path) -> None:
-    (data / "settings").mkdir()
-    (data / "settings/npmrc").write_text("_authToken=ECONNREFUSED\n")
-    with pytest.raises(Unreachable, match=r"^code \*\*\*$"):
-        ask(data, "echo 'npm error code ECONNREFUSED' >&2; exit 1")
 
 
 def test_no_registry(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,11 @@ import importlib.util
 import json
 import os
 import socket
+import subprocess
 import sys
 import tarfile
 import threading
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +20,6 @@ import pytest
 import installing
 from installing import Ended, Unreachable, Unresolvable
 from layer import TooLarge
-from masked import Masked
 
 HARNESS = Path(__file__).parent.parent
 
@@ -156,37 +157,31 @@ def test_a_disk_that_is_full(mnt: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not (mnt / "layer.tar").exists()
 
 
-@pytest.mark.parametrize(
-    ("desc", "settings", "text", "told"),
-    [
-        ("nothing", "", "Collecting a-b@1", "Collecting a-b@1"),
-        ("a user", "", "at https://joe:pw@host/simple", "at https://***@host/simple"),
-        ("a token", "", "at https://abc@host:1/s", "at https://***@host:1/s"),
-        ("a scope is no user", "", "https://host/@types/node", "https://host/@types/node"),
-        ("a query", "", "get https://h/a.whl?sig=abc now", "get https://h/a.whl now"),
-        ("of a setting", "index-url = https://joe:s3cret@h/", "no s3cret here", "no *** here"),
-        (
-            "quoted in a setting",
-            "index-url = https://joe:s%40cret@h/",
-            "s@cret s%40cret",
-            "*** ***",
-        ),
-        ("of npm", "//h/:_authToken=npm_abcdef", "bad npm_abcdef!", "bad ***!"),
-        ("of npm, quoted", '//h/:_password = "cGFzcw"', "cGFzcw", "***"),
-        ("of apt", "machine h login joey password hunter22", "joey hunter22", "*** ***"),
-    ],
-)
-def test_credentials_are_masked(desc: str, settings: str, text: str, told: str) -> None:
-    assert Masked(settings)(text) == told
-
-
 def test_what_a_client_says(mnt: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = (
-        "import sys; print('a https://u:pw@h/'); sys.stdout.flush(); sys.stderr.write('b'); exit(3)"
-    )
-    ended = installing.run([sys.executable, "-c", code], os.environ, Masked())
-    assert ended == Ended(3, ["a https://***@h/", "b"])
-    assert capsys.readouterr().out == "a https://***@h/\nb\n"
+    code = "import sys; print('a'); sys.stdout.flush(); sys.stderr.write('b'); exit(3)"
+    ended = installing.run([sys.executable, "-c", code], os.environ)
+    assert ended == Ended(3, ["a", "b"])
+    assert capsys.readouterr().out == "a\nb\n"
+
+
+@pytest.mark.parametrize("how", ["sh $0 &", "setsid sh $0 &", "(setsid sh $0 & exit) &"])
+def test_what_a_client_leaves_ends_with_it(mnt: Path, how: str) -> None:
+    # It has the client's output, and would write on.
+    (mnt / "left").write_text(f"echo begun >{mnt}/begun; while :; do echo x >>{mnt}/report; done")
+    wait = f"while [ ! -e {mnt}/begun ]; do sleep .01; done"
+    command = ["sh", "-c", f"{how} {wait}; echo done", str(mnt / "left")]
+    ended = installing.run(command, os.environ, tell=False)
+    assert ended == Ended(0, ["done"])
+    (mnt / "report").unlink(missing_ok=True)
+    time.sleep(0.1)
+    assert not (mnt / "report").exists()
+
+
+def test_what_is_this_process_s_own_goes_on(mnt: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as own:
+        installing.run(["true"], os.environ)
+        assert own.poll() is None
+        own.kill()
 
 
 def test_hosts(mnt: Path) -> None:
@@ -232,13 +227,19 @@ def test_reaching(answer: str, reached: bool, monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_missing(pip: ModuleType) -> None:
     def item(name: str, **info: object) -> dict[str, object]:
-        return {"metadata": {"name": name, "version": "1.0"}, "download_info": {"url": "u", **info}}
+        return {
+            "metadata": {"name": name, "version": "1.0"},
+            "download_info": {"url": "u", **info},
+            "is_direct": False,
+        }
 
     hashes = {"hashes": {"sha256": "abc"}}
     packages = pip.missing({"install": [item("B", archive_info=hashes), item("a")]})
     assert packages == [("B", "1.0", ["sha256:abc"]), ("a", "1.0", [])]
     assert pip.requirements(packages) == "B==1.0 --hash=sha256:abc\na==1.0\n"
     assert pip.missing({"install": []}) == []
+    with pytest.raises(Unresolvable, match=r"^b is not from the package index"):
+        pip.missing({"install": [item("a"), item("b") | {"is_direct": True}]})
 
 
 def test_variables_of_pip(pip: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -285,6 +286,19 @@ def test_variables_of_pip(pip: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_
             True,
             Unresolvable,
             "Cannot install\nThe conflict:",
+        ),
+        (
+            "not prebuilt",
+            [
+                "Collecting a",
+                "Collecting b@ http://h/b.tar.gz (from a)",
+                "  ERROR: Error why while executing",
+                "ERROR: Could not install packages due to an OSError: why",
+            ],
+            1,
+            False,
+            Unresolvable,
+            "b@ http://h/b.tar.gz (from a): why",
         ),
         (
             "away",

@@ -1,0 +1,151 @@
+package egress
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// authority is what the proxy stands for TLS with, before the hosts that it signs requests
+// in to. Its key is this process's alone.
+type authority struct {
+	server *tls.Config
+	pem    []byte // that programs are to trust
+}
+
+// validity of a certificate is longer than any service runs.
+const validity = 10 * 365 * 24 * time.Hour
+
+// newAuthority makes one certificate for these hosts, which is its own authority.
+func newAuthority(hosts []string) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "notebox, before package registries"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(validity),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range hosts {
+		if ip, err := netip.ParseAddr(host); err == nil {
+			template.IPAddresses = append(template.IPAddresses, ip.AsSlice())
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return &authority{
+		server: &tls.Config{
+			Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}},
+			MinVersion:   tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		},
+		pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
+	}, nil
+}
+
+// intercept answers a CONNECT to a host that requests are signed in to: what goes through
+// the tunnel are requests to that host, which the proxy sends on by TLS of its own.
+func (s *session) intercept(w http.ResponseWriter, r *http.Request) error {
+	if err := s.proxy.allow(r.URL.Host); err != nil {
+		return err
+	}
+	host := r.URL.Host
+	inside, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	if _, err := io.WriteString(inside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return nil
+	}
+	early := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered()))
+	one := newSingle(tls.Server(&prefixed{inside, io.MultiReader(early, inside)}, s.proxy.authority.server))
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.URL.Scheme, r.URL.Host, r.Host = "https", host, withoutPort(host, "443")
+			s.pass(w, r)
+		}),
+		ConnState:         one.noteState,
+		ReadHeaderTimeout: idleTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     log.New(io.Discard, "", 0),
+	}
+	defer context.AfterFunc(s.ctx, func() { inside.Close(); server.Close() })()
+	_ = server.Serve(one) // its end is the connection's
+	return nil
+}
+
+// trusted are the certificates by which the proxy knows the hosts that it signs in to.
+func trusted(ca []byte) (*x509.CertPool, error) {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("this host's certificates: %w", err)
+	}
+	pool.AppendCertsFromPEM(ca)
+	return pool, nil
+}
+
+// prefixed is a connection of which some was read.
+type prefixed struct {
+	net.Conn
+	from io.Reader
+}
+
+func (p *prefixed) Read(b []byte) (int, error) { return p.from.Read(b) }
+
+// single is a listener of one connection. It ends with that.
+type single struct {
+	conn net.Conn
+	take sync.Once
+	over chan struct{}
+	end  sync.Once
+}
+
+func newSingle(conn net.Conn) *single { return &single{conn: conn, over: make(chan struct{})} }
+
+func (l *single) Accept() (conn net.Conn, err error) {
+	l.take.Do(func() { conn = l.conn })
+	if conn == nil {
+		<-l.over
+		err = io.EOF
+	}
+	return conn, err
+}
+
+// noteState hears of the connection's end from the server.
+func (l *single) noteState(_ net.Conn, state http.ConnState) {
+	if state == http.StateClosed || state == http.StateHijacked {
+		l.Close()
+	}
+}
+
+// Close implements net.Listener.
+func (l *single) Close() error {
+	l.end.Do(func() { close(l.over) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *single) Addr() net.Addr { return l.conn.LocalAddr() }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from privileges import USER
 
 IMAGE = "/etc"
-FOLDER = "/run/names"
+FOLDER = "/run/notebox"
 IMAGES_USER = "64000"  # the user's ids in the image
 
 

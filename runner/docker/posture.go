@@ -18,9 +18,14 @@ const (
 	labelUser        = "notebox.user"        // the first of its ids; see users.go
 )
 
+// harnessFolder is root's, on a file system of its own. The image's /etc/passwd and
+// /etc/group are links into it.
+const harnessFolder = "/run/notebox"
+
 const (
-	// namesSize of the folder with the names of users, bytes: two short files.
-	namesSize, namesInodes = 64 << 10, 16
+	// harnessSize of the folder that is the harness's own, bytes: the names of users. Of what
+	// processMemory is for.
+	harnessSize, harnessInodes = 4 << 20, 1024
 	// shmSize of /dev/shm, bytes: Docker's own default, which Python's
 	// multiprocessing is used to.
 	shmSize = 64 << 20
@@ -87,10 +92,9 @@ func hostConfig(l runner.Limits, runtime string, user int) *container.HostConfig
 		OomScoreAdj:    oomScore,
 		Tmpfs: map[string]string{
 			// The harness reads from its owner which user it is.
-			"/mnt/data": tmpfs("exec", l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", user, user)),
-			"/tmp":      tmpfs("exec", l.TmpSize, l.Inodes, "mode=1777"),
-			// /etc/passwd and /etc/group are links into it.
-			"/run/names": tmpfs("noexec", namesSize, namesInodes, "mode=0755"),
+			"/mnt/data":   tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", user, user)),
+			"/tmp":        tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
+			harnessFolder: tmpfs(harnessSize, harnessInodes, "mode=0755"),
 		},
 		Resources: container.Resources{
 			Memory:           l.Memory,
@@ -106,7 +110,7 @@ func hostConfig(l runner.Limits, runtime string, user int) *container.HostConfig
 	}
 }
 
-// tmpfs are the mount options. People run what they put where they can: so exec there.
-func tmpfs(exec string, size, inodes int64, more string) string {
-	return fmt.Sprintf("rw,nosuid,nodev,%s,size=%d,nr_inodes=%d,%s", exec, size, inodes, more)
+// tmpfs are the mount options; people run what they put there, so exec.
+func tmpfs(size, inodes int64, more string) string {
+	return fmt.Sprintf("rw,nosuid,nodev,exec,size=%d,nr_inodes=%d,%s", size, inodes, more)
 }

@@ -142,7 +142,7 @@ func (e *Engine) note(taken map[int]bool, user int) (alone bool) {
 // somewhere is a place in a range of any size, taken modulo its room.
 func somewhere() int { return rand.IntN(math.MaxInt32) }
 
-// usersOfOthers returns the users of all containers of the daemon but this one.
+// usersOfOthers returns what is no free user, by the containers of the daemon but this one.
 func (e *Engine) usersOfOthers(ctx context.Context, name string) (map[int]bool, error) {
 	list, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelUser))})
 	if err != nil {
@@ -152,7 +152,8 @@ func (e *Engine) usersOfOthers(ctx context.Context, name string) (map[int]bool, 
 	for _, c := range list {
 		user, err := strconv.Atoi(c.Labels[labelUser])
 		if err == nil && !slices.Contains(c.Names, "/"+name) {
-			taken[user] = true
+			// The neighbours too, as another service's range may begin with an odd id.
+			taken[user-1], taken[user], taken[user+1] = true, true, true
 		}
 	}
 	return taken, nil

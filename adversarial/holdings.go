@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// sandboxUser is the uid of the users' processes, as in runner/docker.
-	sandboxUser = 64000
+	// firstUser to lastUser are the uids of the users' processes, as in runner/docker.
+	firstUser, lastUser = 65536, 99999
 
 	// settleTime bounds the wait until a service is back to where it was. A pool of
 	// three is filled in two seconds on a quiet machine, connections to the daemon are
@@ -163,7 +163,7 @@ func ofUsers() map[string]string {
 		if err != nil {
 			continue // it has ended
 		}
-		if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == sandboxUser {
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok && firstUser <= owner.Uid && owner.Uid <= lastUser {
 			raw, _ := os.ReadFile(folder + "/cgroup")
 			out[folder] = containerID.FindString(string(raw))
 		}

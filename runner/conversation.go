@@ -32,9 +32,6 @@ const (
 	collectTimeout = 120 * time.Second
 	// goneTimeout is how long to wait for word of an end that writing has met.
 	goneTimeout = time.Second
-	// exitRetry is when those come back whose sandbox ended before it was ready: where
-	// its host was busy, and not the image broken, that is over by then.
-	exitRetry = 5 * time.Second
 	// sigkilled is the exit code of a program that SIGKILL ended.
 	sigkilled = 128 + 9
 )
@@ -90,11 +87,11 @@ func (c *conversation) awaitReady(ctx context.Context, kernel Kernel, hurry <-ch
 		err = sent
 	}
 	if ctx.Err() != nil {
-		return &Error{Code: CodeUnavailable, Message: "starting a sandbox took too long", Err: ctx.Err()}
+		return &Error{Code: CodeUnavailable, Message: "starting a sandbox took too long", RetryAfter: startRetry, Err: ctx.Err()}
 	}
 	if exit := (*ExitError)(nil); errors.As(err, &exit) && !errors.As(err, new(*Error)) {
 		message := fmt.Sprintf("a sandbox ended before it was ready, with exit code %d", exit.Code)
-		return &Error{Code: CodeUnavailable, Message: message, RetryAfter: exitRetry, Err: err}
+		return &Error{Code: CodeUnavailable, Message: message, RetryAfter: startRetry, Err: err}
 	}
 	if err == nil {
 		go c.ping()

@@ -135,15 +135,15 @@ func TestOpenRefusals(t *testing.T) {
 			desc: "no room", before: 2, options: func(o *sessionsOptions) { o.pool.MaxSandboxes = 2 },
 			code: runner.CodeFull, message: "no room", retry: 10 * time.Second, took: runner.DefaultSessionWait,
 		},
-		{desc: "never kept", program: inSession(nil, nil), code: runner.CodeUnavailable, message: "took too long", took: runner.StartTimeout},
+		{desc: "never kept", program: inSession(nil, nil), code: runner.CodeUnavailable, retry: 5 * time.Second, message: "took too long", took: runner.StartTimeout},
 		{
 			desc: "variables that no kernel starts with", code: runner.CodeEnv, message: "these variables",
 			program: inSession(func(to io.Writer) {
 				_ = frame.WriteJSON(to, frame.KindFailed, frame.Failed{Message: "RuntimeError: secret", Env: true})
 			}, nil),
 		},
-		{desc: "another answer", message: "frame 'E' where no job runs", program: inSession(func(to io.Writer) { _ = frame.Write(to, frame.KindEvent, []byte("{}")) }, nil)},
-		{desc: "a sandbox that ends", message: "ended by itself", program: runnertest.ExitsAtOnce(1)},
+		{desc: "another answer", code: runner.CodeUnavailable, retry: 5 * time.Second, message: "frame 'E' where no job runs", program: inSession(func(to io.Writer) { _ = frame.Write(to, frame.KindEvent, []byte("{}")) }, nil)},
+		{desc: "a sandbox that ends", code: runner.CodeUnavailable, retry: 5 * time.Second, message: "ended by itself", program: runnertest.ExitsAtOnce(1)},
 		{
 			desc: "an input that cannot be read", message: failure.Error(), spec: func(s *runner.SessionSpec) {
 				s.Inputs = []runner.Input{{Path: "a", Open: func() (io.ReadCloser, error) { return io.NopCloser(failingReader{failure}), nil }}}

@@ -63,9 +63,10 @@ type Pool struct {
 	running  int
 	sessions int
 	removing int
-	demand   int             // starts for runs that wait
-	room     []chan struct{} // those who wait for existing to fall, first come first served
-	short    func() bool     // see OnShort; may be nil
+	failing  map[string]failures // starts that failed since one did not, by environment
+	demand   int                 // starts for runs that wait
+	room     []chan struct{}     // those who wait for existing to fall, first come first served
+	short    func() bool         // see OnShort; may be nil
 
 	closing context.Context
 	close   context.CancelFunc
@@ -80,7 +81,7 @@ func NewPool(engine Engine, o PoolOptions) *Pool {
 	if o.LimitsOf == nil {
 		o.LimitsOf = func(string) Limits { return o.Limits }
 	}
-	p := &Pool{engine: engine, options: o, log: o.Log, stocks: map[stockKey]*stock{}}
+	p := &Pool{engine: engine, options: o, log: o.Log, stocks: map[stockKey]*stock{}, failing: map[string]failures{}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	for _, s := range o.Stocks {
 		p.stocks[keyOf(s.Environment)] = &stock{StockOptions: s, limits: o.LimitsOf(s.Environment.Name), target: s.Min}
@@ -242,13 +243,16 @@ func (p *Pool) start(ctx context.Context, env Environment, l Limits, hurry <-cha
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.leave()
-		return nil, fmt.Errorf("start a sandbox: %w", err)
+		return nil, p.note(env, fmt.Errorf("start a sandbox: %w", err))
 	}
 	c := newConversation(sandbox, p.log)
-	if err := c.awaitReady(ctx, env.Kernel, hurry); err != nil {
+	err = c.awaitReady(ctx, env.Kernel, hurry)
+	if err != nil {
 		err = fmt.Errorf("sandbox %s did not get ready: %w", sandbox.ID(), explainExit(err, p.log))
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err = p.note(env, err); err != nil {
 		p.retire(c)
 		return nil, err
 	}

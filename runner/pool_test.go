@@ -593,3 +593,53 @@ func TestPoolCloseIsBounded(t *testing.T) {
 		require.Equal(t, settled+time.Second, time.Since(p.begun))
 	})
 }
+
+// TestFailing: starts that all fail are known, until one does not.
+func TestFailing(t *testing.T) {
+	broken := errors.New("no inotify instances")
+	withPackages := rstats
+	withPackages.Kernel.Packages = true
+	for _, c := range []struct {
+		desc    string
+		starts  []error // of r's sandboxes, one after the other
+		env     runner.Environment
+		failing bool
+	}{
+		{desc: "none", env: rstats},
+		{desc: "two may be an accident", starts: []error{broken, broken}, env: rstats},
+		{desc: "three are not", starts: []error{broken, broken, broken}, env: rstats, failing: true},
+		{desc: "a good one between", starts: []error{broken, broken, nil, broken, broken}, env: rstats},
+		{desc: "a good one at last", starts: []error{broken, broken, broken, broken, nil}, env: rstats},
+		{desc: "packages of a caller's", starts: []error{broken, broken, broken}, env: withPackages},
+		{desc: "another environment", starts: []error{broken, broken, broken}, env: python},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				host := newHost(t, nil)
+				next := 0
+				host.OnStart = func(context.Context, runner.Environment) error {
+					next++
+					return c.starts[next-1]
+				}
+				p := newPool(t, host, runner.PoolOptions{})
+				spec := newSpec(runnertest.CellHello)
+				spec.Environment = c.env
+				for _, want := range c.starts {
+					_, err := p.runs.Run(t.Context(), spec, runnertest.NewRecorder(t))
+					if want == nil {
+						require.NoError(t, err)
+						continue
+					}
+					requireCode(t, runner.CodeUnavailable, err)
+					require.ErrorIs(t, err, broken)
+				}
+				err := p.pool.Failing(rstats.Name)
+				if !c.failing {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, broken)
+			})
+		})
+	}
+}

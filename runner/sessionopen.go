@@ -62,11 +62,11 @@ func (s *LiveSession) keep(ctx context.Context) error {
 	case errors.As(err, &exit) && waited:
 		return fmt.Errorf("%w: %w", errGone, err)
 	case errors.Is(err, errDeadline):
-		return &Error{Code: CodeUnavailable, Message: "starting a session took too long", Err: err}
+		return &Error{Code: CodeUnavailable, Message: "starting a session took too long", RetryAfter: startRetry, Err: err}
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return err
+	return notStarted(err)
 }
 
 // put writes files before the session is open.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -27,6 +28,7 @@ const (
 type readiness struct {
 	runner func(context.Context) error // may be nil
 	proven func() bool                 // a run has just shown what runner and prober would say
+	starts func() error                // why new sandboxes keep failing to start; may be nil
 	prober *prober                     // may be nil
 	store  func(context.Context) error
 	disk   func(context.Context) error // for requests under way
@@ -89,8 +91,14 @@ func (r *readiness) ask(ctx context.Context) *problem {
 
 // runs returns why no run would do well, as far as that can be known.
 func (r *readiness) runs(ctx context.Context) error {
+	starts := func() error {
+		if r.starts == nil {
+			return nil
+		}
+		return r.starts()
+	}
 	proven := func() bool {
-		if !r.proven() {
+		if !r.proven() || starts() != nil { // such as a run in a session, whose sandbox is old
 			return false
 		}
 		if r.prober != nil {
@@ -107,13 +115,13 @@ func (r *readiness) runs(ctx context.Context) error {
 		}
 	}
 	if r.prober == nil {
-		return nil
+		return starts()
 	}
-	err := r.prober.check(ctx)
+	err := r.prober.check(ctx)  // also where starts fail: its own may be the good one
 	if err != nil && proven() { // by a run that has ended meanwhile
 		return nil
 	}
-	return err
+	return cmp.Or(err, starts())
 }
 
 // healthz answers GET /healthz: the process serves.

@@ -20,6 +20,7 @@ type probing struct {
 	stats   atomic.Pointer[runner.PoolStats]
 	probes  atomic.Int64
 	outcome atomic.Pointer[runFunc]
+	starts  atomic.Pointer[error] // why they fail
 	counted probeCount
 }
 
@@ -54,6 +55,12 @@ func newProbing(t *testing.T) *probing {
 		c.Ready = func(context.Context) error { return nil }
 		c.Pool = func() runner.PoolStats { return *p.stats.Load() }
 		c.Observer = &p.counted
+		c.Starts = func() error {
+			if why := p.starts.Load(); why != nil {
+				return *why
+			}
+			return nil
+		}
 		c.Prober = runFunc(func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 			p.probes.Add(1)
 			return (*p.outcome.Load())(ctx, spec, events)
@@ -135,6 +142,41 @@ func TestReadyzIsRed(t *testing.T) {
 			p.answer(endsWith(runner.StatusOK))
 			require.Equal(t, 200, p.readyAfter(11))
 			require.Equal(t, [2]int{1, 2}, p.counted.counts())
+		})
+	}
+}
+
+// TestReadyzIsRedWhileStartsFail, whatever the sandboxes do that are there already.
+func TestReadyzIsRedWhileStartsFail(t *testing.T) {
+	for _, c := range []struct {
+		desc  string
+		stats runner.PoolStats
+		runs  bool // of callers end well
+	}{
+		{desc: "one is warm, and good", stats: runner.PoolStats{Warm: 1}},
+		{desc: "others are being started", stats: runner.PoolStats{Starting: 2}},
+		{desc: "runs end well, as in sessions", stats: runner.PoolStats{Sessions: 1}, runs: true},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			p := newProbing(t)
+			p.stats.Store(&c.stats)
+			ready := func() int {
+				if c.runs {
+					p.now.Add(1)
+					p.replied(p.postJSON(`{"code":"x"}`))
+				}
+				return p.readyAfter(3)
+			}
+			require.Equal(t, 200, ready())
+			why := error(&runner.Error{Code: runner.CodeUnavailable, Message: "a sandbox could not be started", Err: errors.New("no inotify instances")})
+			p.starts.Store(&why)
+			require.Equal(t, 503, ready())
+			a := p.get("/readyz")
+			require.Contains(t, string(a.body), "a sandbox could not be started")
+			require.NotContains(t, string(a.body), "inotify")
+			require.Equal(t, "2", a.Header.Get("Retry-After"))
+			p.starts.Store(nil)
+			require.Equal(t, 200, ready())
 		})
 	}
 }

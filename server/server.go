@@ -37,6 +37,9 @@ type Config struct {
 	// Ready reports why code could not be run now, or nil; called when /readyz
 	// is, at most once in readyFor, and not while runs prove it. May be nil.
 	Ready func(context.Context) error
+	// Starts reports why sandboxes of the default environment keep failing to start, or
+	// nil; /readyz is red meanwhile, whatever those that are there do. May be nil.
+	Starts func() error
 	// Pool tells what sandboxes there are; /readyz shows it to those who may
 	// call. May be nil.
 	Pool func() runner.PoolStats
@@ -259,7 +262,7 @@ func New(cfg Config) (*Server, error) {
 	seen := &witness{next: cfg.Runner, now: s.now}
 	s.runner = seen
 	s.pool = cfg.Pool
-	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, store: s.store.Ready, disk: newDiskProbe(s.tempDir).ready, log: s.log, now: s.now}
+	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, starts: cfg.Starts, store: s.store.Ready, disk: newDiskProbe(s.tempDir).ready, log: s.log, now: s.now}
 	if cfg.Prober != nil {
 		if s.ready.prober, err = s.newProber(cfg.Prober, orDefault(cfg.ProbeEvery, DefaultProbeEvery)); err != nil {
 			return nil, fmt.Errorf("server: %w", err)

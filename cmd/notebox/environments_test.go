@@ -22,7 +22,7 @@ import (
 // testdata/cases.json of its folder.
 var environmentKinds = []string{
 	"print", "result", "error", "rich", "file", "stdin", "timeout", "memory", "stream", "state",
-	"exit", "unicode", "flood", "entrypoint", "dependencies",
+	"exit", "unicode", "flood", "entrypoint", "dependencies", "user",
 }
 
 // also begins the names of what one environment alone has a case for.

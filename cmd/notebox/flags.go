@@ -35,6 +35,7 @@ type settings struct {
 	allowOrigins      list
 	fetchAllow        list
 	runtime           string
+	users             userRange
 	image             string
 	environmentsDir   string
 	limits            runner.Limits
@@ -86,6 +87,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	s.network.register(f)
 	s.dependencies.register(f)
 	f.StringVar(&s.runtime, "sandbox-runtime", "", "OCI runtime of the sandboxes, as the Docker daemon names it: runsc, kata, crun (default: the daemon's own)")
+	f.Var(&s.users, "sandbox-users", "user ids of the sandboxes, FIRST-LAST: two for each, which no other sandbox of the Docker daemon has (default: 65536-99999; 10000-59999 if the daemon remaps users)")
 	f.StringVar(&s.image, "image", "", "sandbox image (default: the one that belongs to this program, see notebox image)")
 	f.StringVar(&s.environmentsDir, "environments-dir", "", "folder with environments of your own, one folder each; see docs/environments.md")
 

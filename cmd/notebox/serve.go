@@ -172,6 +172,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	p.engine, err = docker.New(docker.Options{
 		ServiceID: p.settings.serviceID,
 		Runtime:   p.settings.runtime,
+		Users:     docker.Users(p.settings.users),
 		Log:       p.log,
 	})
 	if err != nil {
@@ -245,6 +246,13 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	if o.MaxSandboxes == 0 {
 		o.MaxSandboxes = s.admission.MaxRunning + waiting + s.sessions.max
 	}
+	users, err := p.engine.Users(ctx)
+	if err != nil {
+		return err
+	}
+	if users.Room() < o.MaxSandboxes {
+		return fmt.Errorf("--sandbox-users: %d ids are enough for %d sandboxes, and there may be %d (--max-sandboxes)", users.Last-users.First+1, users.Room(), o.MaxSandboxes)
+	}
 	p.pool = runner.NewPool(p.engine, o)
 	p.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -277,6 +285,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		Available:    p.installed.has,
 		Pool:         p.pool.Stats,
 		Ready:        func(ctx context.Context) error { return p.engine.Ready(ctx, first) },
+		Starts:       func() error { return p.pool.Failing(first.Name) },
 		ListenAddr:   p.listener.Addr().String(),
 		PublicURL:    p.settings.publicURL,
 		Keys:         p.keys,

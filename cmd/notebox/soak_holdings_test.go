@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/runner/docker"
 )
 
 const (
@@ -31,9 +33,6 @@ const (
 	// image of each is above both.
 	heapSlack     = 4 << 20
 	residentSlack = 16 << 20
-
-	// sandboxUser is the uid of the users' processes, as in runner/docker.
-	sandboxUser = 64000
 )
 
 // holdings looks at what a service holds: its own, and of the machine where it
@@ -210,7 +209,7 @@ func foreignProcesses(t *testing.T) int {
 			return false
 		}
 		owner, ok := info.Sys().(*syscall.Stat_t)
-		return ok && owner.Uid == sandboxUser
+		return ok && docker.DefaultUsers.First <= int(owner.Uid) && int(owner.Uid) <= docker.DefaultUsers.Last
 	})
 }
 

@@ -9,4 +9,11 @@ for name in installing layer apt; do cp --no-preserve=all /media/$name.py /opt/i
 for name in kernelrelay messages; do cp --no-preserve=all /media/$name.py /opt/relay/; done
 /opt/venv/bin/python3 -m compileall -q -f --invalidation-mode unchecked-hash \
     /opt/notebox /opt/installers /opt/relay
+# Names of users are in a folder that is memory in a sandbox: the harness writes them there.
+install -d -m 755 /run/notebox
+for name in passwd group; do
+    cp /etc/$name /etc/$name.image
+    mv /etc/$name /run/notebox/
+    ln -s /run/notebox/$name /etc/$name
+done
 rm -rf /run/secrets

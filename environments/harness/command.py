@@ -18,7 +18,7 @@ from nbformat.v4 import new_output
 import frames
 from execute import OUTPUT_OVERHEAD
 from kernel import DATA
-from privileges import as_user, signal_group, spawn
+from privileges import as_user, pipe, signal_group, spawn
 from step import Step
 
 PART = 64 << 10  # bytes of output that are taken at once, as much as a pipe holds
@@ -47,8 +47,7 @@ class Command:
         self._end = os.pidfd_open(self.pid)
 
     def _pipe(self, name: str) -> int:
-        with as_user():  # whose programs open /dev/stdout and /dev/stderr by their path
-            reading, writing = os.pipe()
+        reading, writing = pipe()  # /dev/stdout and /dev/stderr are its path
         os.set_blocking(reading, False)  # they can read from it that way, too
         self._pipes[reading] = name
         return writing

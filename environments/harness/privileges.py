@@ -15,8 +15,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 KILL_SECONDS = 5.0  # for processes to end that were killed
-USER = 64000  # uid and gid; the image's passwd calls it sandbox
-CLERK = 64001  # real uid of the harness's children that live beside the user's processes
+
+
+def _owner(folder: str) -> int:
+    try:
+        return os.stat(folder).st_uid
+    except FileNotFoundError:  # this is no sandbox
+        return 0
+
+
+# The user's uid and gid. The service chooses them for each sandbox: the kernel of the host
+# counts much by uid, and no sandbox is to use up what is another's.
+USER = _owner("/mnt/data")
+CLERK = USER + 1  # real uid of the harness's children that live beside the user's processes
 
 # The effective uid is that of the whole process, and a fork inherits it: one thread at a
 # time changes it, or forks.
@@ -25,6 +36,8 @@ identity = threading.RLock()
 
 def become_user() -> None:
     """Turn this process, for good, into one of the user's."""
+    if USER == 0:
+        raise RuntimeError("the service has chosen no user")
     # What the kernel of the host ends first when memory runs out is the user's.
     # After the change of uid this file could not be written any more.
     with open("/proc/self/oom_score_adj", "w") as f:
@@ -64,6 +77,20 @@ def as_user(uid: int = USER) -> Iterator[None]:
             yield
         finally:
             os.seteuid(0)
+
+
+def pipe() -> tuple[int, int]:
+    """Return a pipe that the user's programs may open by its path, and make longer.
+
+    What it holds counts for the real uid of who makes it. The user may signal nobody whose
+    real uid is CLERK and whose saved one is root's.
+    """
+    with identity:
+        os.setresuid(CLERK, USER, 0)
+        try:
+            return os.pipe()
+        finally:
+            os.setresuid(0, 0, 0)
 
 
 def kill_clerk(pid: int) -> None:

@@ -1,7 +1,8 @@
 // Package docker starts sandboxes as containers of a Docker daemon.
 //
 //  1. Start creates a container with the posture of posture.go, and nothing of
-//     the host in it: no network, no bind mount, no log.
+//     the host in it: no network, no bind mount, no log. It has a user that no other
+//     container of the daemon has, see users.go.
 //  2. It attaches to the container's stdin, stdout and stderr, and only then
 //     starts it, so that no byte is lost. Stdin and stdout are the sandbox's
 //     stream; the end of stderr is kept for the log.

@@ -60,6 +60,7 @@ var (
 type Options struct {
 	ServiceID string // whose containers these are; never empty
 	Runtime   string // OCI runtime: "runc", "runsc", "kata", …; "" is the daemon's default
+	Users     Users  // that sandboxes have; the zero value is a default for the daemon
 	Log       *slog.Logger
 }
 
@@ -69,9 +70,12 @@ type Engine struct {
 	options Options
 
 	mu      sync.Mutex
-	known   map[string]bool // names of the containers that this process looks after
-	ending  sync.WaitGroup  // starts that go on, and removals in the background
-	closing chan struct{}   // closed by Close
+	known   map[string]int // the containers that this process looks after, by name: their users, 0 for none
+	users   Users          // of all sandboxes; zero before it is known
+	others  map[int]bool   // users of other containers, when they were last looked at
+	next    int            // where the next user is sought
+	ending  sync.WaitGroup // starts that go on, and removals in the background
+	closing chan struct{}  // closed by Close
 }
 
 // New returns an engine on the daemon that the environment names (DOCKER_HOST
@@ -81,7 +85,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker client: %w", err)
 	}
-	return &Engine{api: api, options: o, known: map[string]bool{}, closing: make(chan struct{})}, nil
+	return &Engine{api: api, options: o, known: map[string]int{}, users: o.Users, next: somewhere(), closing: make(chan struct{})}, nil
 }
 
 // Close waits for what goes on in the background, or for ctx, and lets the
@@ -111,7 +115,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	e.ending.Go(func() {
 		id := strings.ToLower(rand.Text())
 		name := namePrefix + id
-		e.look(name, true)
+		e.look(name, 0)
 		s, err := e.start(ctx, name, id, env, limits)
 		select {
 		case answers <- answer{s, err}:
@@ -137,11 +141,11 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 }
 
 func (e *Engine) start(ctx context.Context, name, id string, env runner.Environment, limits runner.Limits) (*sandbox, error) {
-	err := e.create(ctx, name, containerConfig(env, map[string]string{
+	err := e.createAlone(ctx, name, containerConfig(env, map[string]string{
 		labelService:     e.options.ServiceID,
 		labelSandbox:     id,
 		labelEnvironment: env.Name,
-	}), hostConfig(limits, e.options.Runtime))
+	}), func(user int) *container.HostConfig { return hostConfig(limits, e.options.Runtime, user) })
 	if err != nil {
 		return nil, err
 	}
@@ -253,8 +257,10 @@ func (e *Engine) Reap(ctx context.Context) (int, error) {
 	}
 	reaped, failed := 0, []error(nil)
 	for _, c := range list {
-		if len(c.Names) > 0 && e.looksAfter(strings.TrimPrefix(c.Names[0], "/")) {
-			continue
+		if len(c.Names) > 0 {
+			if _, known := e.looksAfter(strings.TrimPrefix(c.Names[0], "/")); known {
+				continue
+			}
 		}
 		if err := e.remove(ctx, c.ID); err != nil {
 			failed = append(failed, err)
@@ -272,7 +278,7 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 	for {
 		err := e.api.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
 		if errdefs.IsNotFound(err) {
-			e.look(name, false)
+			e.forget(name)
 			return nil
 		}
 		// A conflict is a removal that goes on already; success is not yet
@@ -281,7 +287,7 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 			return fmt.Errorf("remove container: %w", err)
 		}
 		if err == nil {
-			e.look(name, false)
+			e.forget(name)
 			return nil
 		}
 		select {
@@ -305,7 +311,7 @@ func (e *Engine) removeLater(names ...string) {
 // it came to.
 func (e *Engine) removeCreated(name string, err error) {
 	if errors.Is(err, errNotAsked) { // or each request to a service without a daemon would leave something to do
-		e.look(name, false)
+		e.forget(name)
 		return
 	}
 	e.ending.Go(func() { e.removeUntilGone(name, errors.Is(err, errUnanswered)) })
@@ -332,20 +338,24 @@ func (e *Engine) removeUntilGone(name string, unanswered bool) {
 	}
 }
 
-func (e *Engine) look(name string, after bool) {
+// look has this process look after a container of that user; 0 is none that is known.
+func (e *Engine) look(name string, user int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if after {
-		e.known[name] = true
-	} else {
-		delete(e.known, name)
-	}
+	e.known[name] = user
 }
 
-func (e *Engine) looksAfter(name string) bool {
+func (e *Engine) forget(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.known[name]
+	delete(e.known, name)
+}
+
+func (e *Engine) looksAfter(name string) (user int, known bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	user, known = e.known[name]
+	return user, known
 }
 
 // explain makes a runner.Error of what the daemon did not do: it is away, hangs, ends,

@@ -28,7 +28,8 @@ func (e *Engine) Keep(ctx context.Context, s runner.Sandbox) (string, error) {
 		return mine.ID(), nil
 	}
 	name := sessionPrefix + strings.TrimPrefix(mine.name, namePrefix)
-	e.look(name, true)
+	user, _ := e.looksAfter(mine.name)
+	e.look(name, user)
 	mine.mu.Lock()
 	mine.kept = name // from here on, as the daemon may rename it and not say so
 	mine.mu.Unlock()
@@ -60,7 +61,7 @@ func (e *Engine) Adopt(ctx context.Context, name string) (runner.Sandbox, error)
 		case <-ctx.Done():
 			if err == nil {
 				s.Close()
-				e.look(name, false)
+				e.forget(name)
 			}
 		}
 	})
@@ -91,7 +92,7 @@ func (e *Engine) adopt(ctx context.Context, name string) (*sandbox, error) {
 		s.Close()
 		return nil, err
 	}
-	e.look(name, true)
+	e.look(name, 0)
 	return s, nil
 }
 

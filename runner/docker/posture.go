@@ -15,11 +15,17 @@ const (
 	labelService     = "notebox.service"     // whose it is: Options.ServiceID
 	labelSandbox     = "notebox.sandbox"     // its own id
 	labelEnvironment = "notebox.environment" // what it was started from
+	labelUser        = "notebox.user"        // the first of its ids; see users.go
 )
 
+// harnessFolder is root's, on a file system of its own. The image's /etc/passwd and
+// /etc/group are links into it.
+const harnessFolder = "/run/notebox"
+
 const (
-	// userID is the uid and gid of the user's processes, as in the harness.
-	userID = 64000
+	// harnessSize of the folder that is the harness's own, bytes: the names of users. Of what
+	// processMemory is for.
+	harnessSize, harnessInodes = 4 << 20, 1024
 	// shmSize of /dev/shm, bytes: Docker's own default, which Python's
 	// multiprocessing is used to.
 	shmSize = 64 << 20
@@ -53,7 +59,7 @@ func containerConfig(env runner.Environment, labels map[string]string) *containe
 	return &container.Config{
 		Image:           env.Image,
 		Hostname:        "sandbox",
-		User:            "0:0", // the harness, which keeps two capabilities; the code is userID
+		User:            "0:0", // the harness, which keeps two capabilities; the code is the owner of /mnt/data
 		WorkingDir:      "/",
 		Env:             []string{"HOME=/tmp/harness"}, // the harness's own; the kernel has another
 		Labels:          labels,
@@ -66,7 +72,8 @@ func containerConfig(env runner.Environment, labels map[string]string) *containe
 	}
 }
 
-func hostConfig(l runner.Limits, runtime string) *container.HostConfig {
+// hostConfig is that of a sandbox whose code runs as user.
+func hostConfig(l runner.Limits, runtime string, user int) *container.HostConfig {
 	yes, noSwap := true, int64(0)
 	return &container.HostConfig{
 		AutoRemove:     true,
@@ -84,8 +91,10 @@ func hostConfig(l runner.Limits, runtime string) *container.HostConfig {
 		ShmSize:        shmSize,
 		OomScoreAdj:    oomScore,
 		Tmpfs: map[string]string{
-			"/mnt/data": tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", userID, userID)),
-			"/tmp":      tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
+			// The harness reads from its owner which user it is.
+			"/mnt/data":   tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", user, user)),
+			"/tmp":        tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
+			harnessFolder: tmpfs(harnessSize, harnessInodes, "mode=0755"),
 		},
 		Resources: container.Resources{
 			Memory:           l.Memory,

@@ -32,6 +32,10 @@ func TestPosture(t *testing.T) {
 
 	require.Contains(t, have.Config.Labels[labelService], "test-posture-")
 	require.Equal(t, "notebox-"+have.Config.Labels[labelSandbox], s.ID())
+	user := have.Config.Labels[labelUser]
+	data := have.HostConfig.Tmpfs["/mnt/data"]
+	require.Equal(t, 2, strings.Count(data, user), "its uid and its gid")
+	have.HostConfig.Tmpfs["/mnt/data"] = strings.ReplaceAll(data, user, "USER")
 	have.Config.Labels = map[string]string{labelEnvironment: have.Config.Labels[labelEnvironment]}
 	have.Config.Image = "the environment's"
 	for i, option := range have.HostConfig.SecurityOpt {

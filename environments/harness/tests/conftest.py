@@ -51,6 +51,7 @@ for _name in (
     "fork_clerk",
     "kill_clerk",
     "kill_user",
+    "pipe",
     "reap",
     "run_as_user",
     "signal_group",

@@ -51,6 +51,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(command, "spawn", spawn)
     monkeypatch.setattr(command, "signal_group", own_group)
     monkeypatch.setattr(command, "as_user", contextlib.nullcontext)
+    monkeypatch.setattr(command, "pipe", os.pipe)
     monkeypatch.setattr(command, "DATA", "/")
     started.clear()
     yield

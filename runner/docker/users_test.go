@@ -1,0 +1,228 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"notebox/runner"
+)
+
+// someUsers are too few for chance to keep sandboxes apart, and nobody else's.
+var someUsers = Users{First: 2_000_000, Last: 2_000_007}
+
+func engineWithUsers(t *testing.T, users Users) *Engine {
+	e, err := New(Options{ServiceID: "test-users-" + strings.ToLower(rand.Text()), Users: users, Log: testLog(t)})
+	require.NoError(t, err)
+	return closeAtEnd(t, e)
+}
+
+// userOf is the user of a sandbox, which has to be what its files are mounted for.
+func userOf(t *testing.T, e *Engine, s runner.Sandbox) string {
+	t.Helper()
+	have, err := e.api.ContainerInspect(t.Context(), s.ID())
+	require.NoError(t, err)
+	user := have.Config.Labels[labelUser]
+	require.Contains(t, have.HostConfig.Tmpfs["/mnt/data"], fmt.Sprintf("uid=%s,gid=%s", user, user))
+	return user
+}
+
+// TestUsersAreApart: no two sandboxes of a daemon have one user, whichever services start
+// them, and also where one was killed, has ended or keeps sessions.
+func TestUsersAreApart(t *testing.T) {
+	env := environment(t)
+	one, other := engineWithUsers(t, someUsers), engineWithUsers(t, someUsers)
+	start := func(e *Engine) (runner.Sandbox, error) {
+		s, err := e.Start(t.Context(), env, smallLimits())
+		if err == nil {
+			t.Cleanup(func() { require.NoError(t, s.Kill(context.Background())) })
+		}
+		return s, err
+	}
+	var group errgroup.Group
+	started := make([]runner.Sandbox, 3)
+	for i, e := range []*Engine{one, other, one} {
+		group.Go(func() (err error) {
+			started[i], err = start(e)
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	_, err := one.Keep(t.Context(), started[0])
+	require.NoError(t, err)
+
+	// This one stands for a process that knows nothing of those before it.
+	later := engineWithUsers(t, someUsers)
+	last, err := start(later)
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, s := range append(started, last) {
+		user := userOf(t, one, s)
+		require.False(t, seen[user], "two sandboxes have %s", user)
+		seen[user] = true
+		id, err := strconv.Atoi(user)
+		require.NoError(t, err)
+		require.Zero(t, (id-someUsers.First)%idsEach, "the next id is its clerks'")
+		require.True(t, someUsers.First <= id && id < someUsers.Last)
+	}
+
+	for _, e := range []*Engine{one, other, later} {
+		_, err = start(e)
+		requireUnavailable(t, err)
+	}
+	free := userOf(t, one, started[1])
+	require.NoError(t, started[1].Kill(t.Context()))
+	again, err := start(later)
+	require.NoError(t, err)
+	require.Equal(t, free, userOf(t, later, again))
+}
+
+func TestUsersOfADaemon(t *testing.T) {
+	for _, c := range []struct {
+		desc, options string
+		users, want   Users
+	}{
+		{desc: "as most are", options: `["name=apparmor","name=seccomp,profile=default"]`, want: DefaultUsers},
+		{desc: "with users remapped", options: `["name=seccomp,profile=default","name=userns"]`, want: remappedUsers},
+		{desc: "without root", options: `["name=seccomp,profile=default","name=rootless"]`, want: remappedUsers},
+		{desc: "the operator's", options: `["name=userns"]`, users: someUsers, want: someUsers},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			daemon := newProxy(t)
+			daemon.intercept("/info", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+				fmt.Fprintf(w, `{"SecurityOptions":%s}`, c.options)
+			})
+			e := newEngineAt(t, "test-users", daemon.host)
+			e.users = c.users
+			have, err := e.Users(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.want, have)
+		})
+	}
+}
+
+// counted is what the kernel of the host counts by user. hold is a cell that takes all that
+// there is of it, or as much as a test may, and prints whether it was all; use takes one.
+var counted = []struct {
+	desc      string
+	limit     string // its file in /proc/sys, where that is too high for a test
+	most      int    // that a test may take; the limit is made this where it is higher and can be
+	hold, use string
+}{
+	{
+		desc: "epoll watches", limit: "/proc/sys/fs/epoll/max_user_watches", most: 50_000,
+		hold: `import os, select
+pipe = os.pipe()
+copies, polls, watches, full = [os.dup(pipe[0]) for _ in range(2000)], [], 0, False
+try:
+    while watches < MOST + 2000:
+        polls.append(select.epoll())
+        for fd in copies:
+            polls[-1].register(fd)
+            watches += 1
+except OSError as e:
+    full = e.errno == 28
+print(full)`,
+		use: `import os, select
+select.epoll().register(os.pipe()[0])`,
+	},
+	{
+		desc: "inotify instances", limit: "/proc/sys/fs/inotify/max_user_instances", most: 1000,
+		hold: `import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+instances = 0
+while instances <= MOST and libc.inotify_init1(0) >= 0:
+    instances += 1
+print(ctypes.get_errno() == errno.EMFILE)`,
+		use: `import ctypes
+assert ctypes.CDLL(None).inotify_init1(0) >= 0`,
+	},
+	{
+		desc: "message queues", most: 1000,
+		hold: `import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+queues = 0
+while queues < MOST and libc.mq_open(b'/%d' % queues, os.O_CREAT | os.O_RDWR, 0o600, None) >= 0:
+    queues += 1
+print(ctypes.get_errno() == errno.EMFILE)`,
+		use: `import ctypes, os
+assert ctypes.CDLL(None).mq_open(b'/use%d' % os.getpid(), os.O_CREAT | os.O_RDWR, 0o600, None) >= 0`,
+	},
+	{
+		desc: "timers", most: 400_000, // 140 MB; a host of 64 GB allows each user 260,000
+		hold: `import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+timers, timer = 0, ctypes.c_void_p()
+while timers < MOST and libc.timer_create(1, None, ctypes.byref(timer)) == 0:
+    timers += 1
+print(timers == MOST or ctypes.get_errno() == errno.EAGAIN)`,
+		use: `import ctypes
+assert ctypes.CDLL(None).timer_create(1, None, ctypes.byref(ctypes.c_void_p())) == 0`,
+	},
+}
+
+// TestNothingIsCountedTogether: one sandbox uses up what the kernel of the host counts by
+// user; another has all that it needs, and a third can be started.
+func TestNothingIsCountedTogether(t *testing.T) {
+	greedy, neighbour := openSession(t, runner.SessionSpec{}), openSession(t, runner.SessionSpec{})
+	var uses []string
+	for _, c := range counted {
+		t.Run(c.desc, func(t *testing.T) {
+			reached := c.limit == "" || lowered(t, c.limit, c.most)
+			held := greedy.python(strings.ReplaceAll(c.hold, "MOST", strconv.Itoa(c.most)))
+			require.Equal(t, runner.StatusOK, held.Status, held.text)
+			if reached {
+				require.Equal(t, "True\n", held.text, "it has all of it")
+			}
+			require.Equal(t, runner.StatusOK, neighbour.python(c.use).Status)
+			third := openSession(t, runner.SessionSpec{})
+			require.Equal(t, runner.StatusOK, third.python(c.use).Status)
+			require.Equal(t, runner.StatusOK, third.bash("true").Status)
+			uses = append(uses, c.use)
+		})
+	}
+	require.Len(t, uses, len(counted))
+	require.Equal(t, runner.StatusOK, neighbour.python(uses...).Status, "also all of it together")
+}
+
+// TestPipesOfCommandsAreTheSandboxs: one sandbox makes as many pipes as long as it can; those
+// that another's harness makes for commands have their length.
+func TestPipesOfCommandsAreTheSandboxs(t *testing.T) {
+	greedy, neighbour := openSession(t, runner.SessionSpec{}), openSession(t, runner.SessionSpec{})
+	const longer = `python3 -c 'import fcntl; [fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 1 << 20) for fd in (1, 2)]'
+sleep 600 &`
+	for range 40 { // pairs of 1 MiB each; a user may have 64 MiB in all
+		greedy.bash(longer)
+	}
+	for _, s := range []liveSession{neighbour, openSession(t, runner.SessionSpec{})} {
+		have := s.bash(`python3 -c 'import fcntl; print(fcntl.fcntl(1, fcntl.F_GETPIPE_SZ))'`)
+		require.Equal(t, "65536\n", have.text)
+	}
+}
+
+// lowered has a limit of the host be most for the time of a test, if it is higher
+// and may be changed; it reports whether it is no higher.
+func lowered(t *testing.T, file string, most int) bool {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	limit, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	require.NoError(t, err)
+	if limit <= most {
+		return true
+	}
+	if err := os.WriteFile(file, []byte(strconv.Itoa(most)), 0o644); err != nil {
+		t.Logf("%s stays at %d, which is more than this test takes: %v", file, limit, err)
+		return false
+	}
+	t.Cleanup(func() { require.NoError(t, os.WriteFile(file, raw, 0o644)) })
+	return true
+}

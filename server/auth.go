@@ -47,6 +47,11 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := caller.Request(); err != nil {
 			return err
 		}
+		if c.Request().Method != http.MethodDelete { // what ends something is no more to read
+			if err := s.unread.mayBegin(caller.Owner()); err != nil {
+				return err
+			}
+		}
 		return next(c)
 	}
 }

@@ -156,6 +156,7 @@ type Server struct {
 	sessions     *sessions // nil: none are offered
 	mcp          *mcp.Handler
 	transfers    transfers
+	unread       unread
 	network      runner.Network // nil: none
 	dependencies Dependencies   // nil: none
 	agents       *agents        // nil: no model is configured
@@ -222,6 +223,7 @@ func New(cfg Config) (*Server, error) {
 	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
 	s.transfers.byOwner, s.transfers.share = map[string]int{}, func() bool { return s.keys.Len() > 1 }
 	s.running.share = func() bool { return s.keys.Len() > 1 }
+	s.unread.byOwner, s.unread.maxBytes, s.unread.share = map[string]waiting{}, maxUnreadBytes, s.running.share
 	s.agents = newAgents(cfg.Agent, s.running.share)
 	if s.limits == (runner.Limits{}) {
 		s.limits = runner.DefaultLimits()

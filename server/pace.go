@@ -56,6 +56,7 @@ func (s *Server) HTTPServer() *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 	}
+	s.connections.guard(server)
 	server.RegisterOnShutdown(s.mcp.EndStreams) // they would be waited for
 	return server
 }

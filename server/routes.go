@@ -64,7 +64,7 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 	e.Logger.SetOutput(io.Discard)
 	e.StdLogger = log.New(io.Discard, "", 0)
 	// Pre, so that these hold for addresses and methods that do not exist too.
-	e.Pre(s.traceRequests, s.logRequests, s.keepPace, s.deliver, s.recoverPanic, harden, s.browsers.guard)
+	e.Pre(s.connections.serve, s.traceRequests, s.logRequests, s.keepPace, s.deliver, s.recoverPanic, harden, s.browsers.guard)
 	if cors := s.browsers.cors(allowOrigins); cors != nil {
 		e.Pre(cors)
 	}

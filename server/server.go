@@ -54,12 +54,13 @@ type Config struct {
 	Keys         *access.Keys // nil: everyone who reaches the service may call, but see browser.go
 	AllowOrigins []string     // of pages in browsers, "https://app.example.org"
 
-	Limits     runner.Limits // of a run that asks for nothing else; the zero value is runner.DefaultLimits
-	MaxTimeout time.Duration // that a request may ask for; 0 is DefaultMaxTimeout
-	MaxBody    int64         // bytes of JSON, code and text parts; 0 is DefaultMaxBody
-	MaxUpload  int64         // bytes of a multipart body, and of what is fetched; 0 is DefaultMaxUpload
-	MaxIntake  int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
-	FetchAllow []string      // private hosts that files[].url may name; see egress.NewGuard
+	Limits         runner.Limits // of a run that asks for nothing else; the zero value is runner.DefaultLimits
+	MaxTimeout     time.Duration // that a request may ask for; 0 is DefaultMaxTimeout
+	MaxBody        int64         // bytes of JSON, code and text parts; 0 is DefaultMaxBody
+	MaxUpload      int64         // bytes of a multipart body, and of what is fetched; 0 is DefaultMaxUpload
+	MaxIntake      int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
+	MaxConnections int           // of clients at one time; 0 is 4096, or half of the files that the process may have open
+	FetchAllow     []string      // private hosts that files[].url may name; see egress.NewGuard
 
 	// Sessions are what callers may open; nil: none.
 	Sessions      runner.Sessions
@@ -157,6 +158,7 @@ type Server struct {
 	mcp          *mcp.Handler
 	transfers    transfers
 	unread       unread
+	connections  *connections
 	network      runner.Network // nil: none
 	dependencies Dependencies   // nil: none
 	agents       *agents        // nil: no model is configured
@@ -248,10 +250,14 @@ func New(cfg Config) (*Server, error) {
 		store: s.store, service: orDefault(cfg.ServiceID, rand.Text()), instance: rand.Text(),
 		ttl: orDefault(cfg.ResultTTL, DefaultResultTTL), now: s.now,
 	}
+	most, err := mostConnections(cfg.MaxConnections)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s.connections = newConnections(most, s.log)
 	if err := sweepWorkspaces(s.tempDir); err != nil {
 		return nil, fmt.Errorf("server: temporary folder: %w", err)
 	}
-	var err error
 	if s.browsers, err = newBrowserRules(s.keys.Len() > 0, s.listen, s.publicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}

@@ -2,8 +2,13 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"net"
 	"net/http"
@@ -97,7 +102,7 @@ func TestUnreadRepliesHoldLittleMemory(t *testing.T) {
 			require.Eventuallyf(t, func() bool {
 				held = (heap() - before) / clients
 				return held < most
-			}, 20*time.Second, 200*time.Millisecond, "each unread reply holds too much memory")
+			}, time.Minute, 200*time.Millisecond, "each unread reply holds too much memory")
 			t.Logf("an unread reply holds %d KiB", held>>10)
 		})
 	}
@@ -261,4 +266,36 @@ func (c *slowClient) Write(p []byte) (int, error) {
 	}
 	time.Sleep(takes)
 	return len(p), nil
+}
+
+// TestUnreadResultsOfMCP: as TestUnreadRepliesHoldLittleMemory, for results with four images
+// of a megabyte.
+func TestUnreadResultsOfMCP(t *testing.T) {
+	const clients, most = 12, 1 << 20
+	s := newService(t, withFolder(t))
+	noise := image.NewRGBA(image.Rect(0, 0, 512, 512))
+	_, _ = rand.Read(noise.Pix)
+	var shown bytes.Buffer
+	require.NoError(t, png.Encode(&shown, noise))
+	display := strings.Replace(picture(""), onePixel, base64.StdEncoding.EncodeToString(shown.Bytes()), 1)
+	var ended atomic.Int32
+	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		ended.Add(1)
+		return executed(spec, runner.StatusOK, display, display, display, display), nil
+	}
+	begun := s.mcpRequest(http.MethodPost, initialize, nil)
+	session := "Mcp-Session-Id: " + begun.Header.Get("Mcp-Session-Id")
+	before := heap()
+	for i := range clients {
+		conn := s.ask(http.MethodPost, "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"x"}}}`, i+2),
+			session, "Accept: application/json, text/event-stream")
+		require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(4096), "as sockets would hold most of a result")
+	}
+	require.Eventually(t, func() bool { return ended.Load() == clients }, time.Minute, 10*time.Millisecond)
+	var held int64
+	require.Eventuallyf(t, func() bool {
+		held = (heap() - before) / clients
+		return held < most
+	}, time.Minute, 200*time.Millisecond, "each unread result holds too much memory")
+	t.Logf("an unread result holds %d KiB", held>>10)
 }

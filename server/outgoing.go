@@ -265,6 +265,8 @@ func (o *outgoing) close() {
 	if err := o.backlog.close(); err != nil {
 		o.log.Error("a reply's temporary folder is left", "error", err)
 	}
-	o.unread.add(o.owner(), -o.counted.replies, -o.counted.bytes)
-	o.counted = waiting{}
+	if o.counted != (waiting{}) {
+		o.unread.add(o.owner(), -o.counted.replies, -o.counted.bytes)
+		o.counted = waiting{}
+	}
 }

@@ -25,6 +25,8 @@ var requestChecks = map[string]Check{
 	"crowd":             crowd,
 	"fetched_urls":      fetchedURLs,
 	"two_keys":          twoKeys,
+	"slow_readers":      slowReaders,
+	"idle_connections":  unkeyedConnections,
 }
 
 // failed is one failure that no slowness explains.

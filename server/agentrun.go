@@ -85,7 +85,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer outgoingOf(c).whenSent(leave)
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(s.runs, cancel)()
@@ -126,12 +126,15 @@ func (s *Server) runAgent(c echo.Context) error {
 // streamAgent tells of a question while it is answered: started, text, again, call,
 // output, turn, and in the end done or error.
 func (s *Server) streamAgent(c echo.Context, id string, gone func(), ask func(agent.Sink) (*agentAnswer, error)) error {
-	e := s.newEventStream(c.Response(), id, agentBacklog, gone)
+	e := s.newEventStream(c, id, agentBacklog, gone)
 	defer e.end(nil)
 	e.accepted()
-	var answer *agentAnswer
-	err := s.recoverPanic(func(echo.Context) (err error) {
-		answer, err = ask(func(ev agent.Event) { e.put(string(ev.Kind), agentEvent{ev.Role, ev.Text, ev.Step}, true) })
+	var answer []byte
+	err := s.recoverPanic(func(echo.Context) error {
+		a, err := ask(func(ev agent.Event) { e.put(string(ev.Kind), agentEvent{ev.Role, ev.Text, ev.Step}) })
+		if err == nil {
+			answer, err = encodeJSON(a)
+		}
 		return err
 	})(c)
 	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
@@ -139,8 +142,7 @@ func (s *Server) streamAgent(c echo.Context, id string, gone func(), ask func(ag
 		e.end(problemOf(err))
 		return err
 	}
-	e.put("done", answer, false)
-	return e.end(nil)
+	return e.finish(bytes.NewReader(answer))
 }
 
 // agentEvent is the data of an event.

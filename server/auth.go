@@ -41,11 +41,17 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 			return &problem{status: http.StatusUnauthorized, text: "an API key is needed, as Authorization: Bearer or X-API-Key"}
 		}
 		c.Set(callerKey, caller)
+		s.connections.good(c.Request().Context())
 		if isInside(c.Request().Context()) { // it was counted where it came in
 			return next(c)
 		}
 		if err := caller.Request(); err != nil {
 			return err
+		}
+		if c.Request().Method != http.MethodDelete { // what ends something is no more to read
+			if err := s.unread.mayBegin(caller.Owner()); err != nil {
+				return err
+			}
 		}
 		return next(c)
 	}

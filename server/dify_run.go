@@ -51,7 +51,7 @@ func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, er
 func (b *difySandbox) execution(program dify.Program) (*execution, error) {
 	s, c := b.of.server, b.of.c
 	e := s.newExecution(b.of.caller, false)
-	e.ctx = below(e.ctx, c.Request().Context())
+	e.ctx, e.answering = below(e.ctx, c.Request().Context()), outgoingOf(c)
 	p, err := b.plan(c.Request().Context(), program)
 	if err == nil {
 		p.started, p.base = s.now(), s.base(c.Request())

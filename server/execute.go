@@ -99,6 +99,9 @@ func (s *Server) begin(c echo.Context, w wishes, read reader) (*ticket, error) {
 func (s *Server) takeIn(c echo.Context, w wishes, read reader) (*execution, error) {
 	e := s.newExecution(callerOf(c), w.async || w.key != "")
 	e.ctx = below(e.ctx, c.Request().Context())
+	if !e.detached {
+		e.answering = outgoingOf(c)
+	}
 	taken := false
 	defer func() {
 		if !taken { // by an error, or by a panic

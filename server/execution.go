@@ -31,8 +31,9 @@ type execution struct {
 	fingerprint string         // of its request, where that has an Idempotency-Key
 	plan        *plan
 	work        *workspace
-	intake      func() // gives its place there back; may be called again
-	detached    bool   // asynchronous or idempotent: it goes on without a client, and its end is kept
+	intake      func()    // gives its place there back; may be called again
+	detached    bool      // asynchronous or idempotent: it goes on without a client, and its end is kept
+	answering   *outgoing // keeps the caller's place until it is sent; nil where it is detached
 
 	registered bool
 	leased     bool      // its lease is written
@@ -214,7 +215,7 @@ func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer place.End()
+	defer func() { e.answering.whenSent(place.End) }()
 	p.place = place
 	room := p.spec.Limits.DataSize
 	if err := s.findInputs(e.ctx, e.owner, p.inputs, room); err != nil {

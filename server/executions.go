@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 )
 
@@ -90,7 +91,13 @@ func (s *Server) answerEvents(c echo.Context, t *ticket) error {
 	client := c.Request().Context()
 	ctx, gone := context.WithCancel(client)
 	defer gone()
-	return s.streamRun(c, t.id, t.limits, gone, func(to listener) (json.RawMessage, error) {
+	var body io.ReadCloser
+	defer func() {
+		if body != nil {
+			_ = body.Close()
+		}
+	}()
+	return s.streamRun(c, t.id, t.limits, gone, func(to listener) (io.Reader, error) {
 		t.start(to)
 		if t.own == nil {
 			to.accepted()
@@ -104,35 +111,68 @@ func (s *Server) answerEvents(c echo.Context, t *ticket) error {
 		case end.problem != nil:
 			return nil, end.problem
 		}
-		body, _, err := end.open(ctx, s.book)
-		if err != nil {
-			return nil, err
+		if t.own == nil {
+			if err := s.retell(ctx, end, to); err != nil {
+				return nil, err
+			}
 		}
-		defer body.Close()
-		answer, err := io.ReadAll(body)
-		if err == nil && t.own == nil {
-			err = retell(answer, to)
-		}
-		return answer, err
+		body, _, err = end.open(ctx, s.book)
+		return body, err
 	})
 }
 
-// retell tells a listener what is in a reply.
-func retell(answer []byte, to listener) error {
-	var r struct {
-		Outputs []json.RawMessage
-		Files   []fileEntry
+// retell tells a listener what is in a reply, one entry after the other.
+func (s *Server) retell(ctx context.Context, end *ending, to listener) error {
+	body, _, err := end.open(ctx, s.book)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(answer, &r); err != nil {
+	defer body.Close()
+	dec := jsontext.NewDecoder(body)
+	if _, err := dec.ReadToken(); err != nil {
 		return fmt.Errorf("stored reply: %w", err)
 	}
-	for _, entry := range r.Outputs {
-		to.output(entry)
+	for err == nil && dec.PeekKind() == jsontext.KindString {
+		var name jsontext.Token
+		if name, err = dec.ReadToken(); err != nil {
+			break
+		}
+		switch name.String() {
+		case "outputs":
+			err = eachOf(dec, func(entry jsontext.Value) error { to.output(json.RawMessage(entry)); return nil })
+		case "files":
+			err = eachOf(dec, func(entry jsontext.Value) error {
+				var file fileEntry
+				err := json.Unmarshal(entry, &file)
+				to.file(file)
+				return err
+			})
+		default:
+			err = dec.SkipValue()
+		}
 	}
-	for _, entry := range r.Files {
-		to.file(entry)
+	if err != nil {
+		return fmt.Errorf("stored reply: %w", err)
 	}
 	return nil
+}
+
+// eachOf calls do with each element of the array that comes next.
+func eachOf(dec *jsontext.Decoder, do func(jsontext.Value) error) error {
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != jsontext.KindEndArray {
+		value, err := dec.ReadValue()
+		if err == nil {
+			err = do(value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
 }
 
 // getExecution answers GET /v1/executions/{id}.
@@ -222,6 +262,9 @@ func (s *Server) answerEnding(c echo.Context, end *ending) error {
 		return err
 	}
 	defer body.Close()
+	if end.reply == nil { // it is read from the store
+		direct(c)
+	}
 	h := c.Response().Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set(echo.HeaderContentLength, fmt.Sprint(size))

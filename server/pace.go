@@ -25,10 +25,13 @@ const (
 	// a second that it must come with beyond that: a bad mobile connection.
 	bodyGrace = 15 * time.Second
 	bodyRate  = 16 << 10
-	// writeGrace is what a client may take for writePiece bytes of what is sent,
-	// so 2 KiB a second: replies wait in memory here, and files cost little.
+	// writeGrace is what a client may take for writePiece bytes of what is sent, and
+	// apart from the size for the whole; writeRate the bytes a second that it must read
+	// beyond that. So a small answer may be read at 2 KiB a second, and the larger one
+	// is, the nearer to writeRate: as much as bodies must come with.
 	writeGrace = 30 * time.Second
 	writePiece = 64 << 10
+	writeRate  = bodyRate
 	// drainTime and drainBytes bound what is still read of a body that was
 	// refused: many clients do not look at the answer before all is sent, and
 	// would see a reset connection in place of the 4xx.
@@ -53,6 +56,7 @@ func (s *Server) HTTPServer() *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 	}
+	s.connections.guard(server)
 	server.RegisterOnShutdown(s.mcp.EndStreams) // they would be waited for
 	return server
 }
@@ -66,7 +70,7 @@ func (s *Server) keepPace(next echo.HandlerFunc) echo.HandlerFunc {
 		// would fail a "100 Continue". Errors are those of writers that know no
 		// deadlines, such as httptest's, here and below.
 		_ = conn.SetWriteDeadline(time.Time{})
-		c.Response().Writer = &pacedWriter{w, conn, s.pace.write}
+		c.Response().Writer = &pacedWriter{ResponseWriter: w, conn: conn, grace: s.pace.write}
 		if r.Body != nil && r.Body != http.NoBody {
 			body := &pacedBody{ReadCloser: r.Body, conn: conn, start: time.Now(), grace: s.pace.body}
 			// Also for a body that nobody here reads: net/http does, a part of it.
@@ -141,6 +145,8 @@ type pacedWriter struct {
 	http.ResponseWriter
 	conn  *http.ResponseController
 	grace time.Duration
+	sent  int64
+	took  time.Duration // for sent; a run, or a store, that is waited for is not the client's fault
 }
 
 // Write gives every piece its own deadline: one for the whole of a large reply
@@ -149,9 +155,13 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 	written := 0
 	for {
 		piece := p[written:min(len(p), written+writePiece)]
-		_ = w.conn.SetWriteDeadline(time.Now().Add(w.grace))
+		begun := time.Now()
+		left := w.grace + time.Duration(w.sent/writeRate)*time.Second - w.took
+		_ = w.conn.SetWriteDeadline(begun.Add(min(w.grace, left)))
 		n, err := w.ResponseWriter.Write(piece)
 		written += n
+		w.sent += int64(n)
+		w.took += time.Since(begun)
 		if err != nil {
 			return written, &unsentError{err}
 		}

@@ -64,14 +64,14 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 	e.Logger.SetOutput(io.Discard)
 	e.StdLogger = log.New(io.Discard, "", 0)
 	// Pre, so that these hold for addresses and methods that do not exist too.
-	e.Pre(s.traceRequests, s.logRequests, s.recoverPanic, s.keepPace, harden, s.browsers.guard)
+	e.Pre(s.connections.serve, s.traceRequests, s.logRequests, s.keepPace, s.deliver, s.recoverPanic, harden, s.browsers.guard)
 	if cors := s.browsers.cors(allowOrigins); cors != nil {
 		e.Pre(cors)
 	}
 	for _, r := range s.routes() {
-		handler := r.handler
-		if !r.open {
-			handler = s.requireKey(handler)
+		handler := s.requireKey(r.handler)
+		if r.open {
+			handler = openly(r.handler)
 		}
 		e.Add(r.method, r.path, handler)
 		if r.method == http.MethodGet {
@@ -79,6 +79,14 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 		}
 	}
 	return e
+}
+
+// openly is of what is in memory anyway, or in the store: nothing of it is put aside.
+func openly(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		direct(c)
+		return next(c)
+	}
 }
 
 // serveMetrics answers GET /metrics.

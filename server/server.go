@@ -57,12 +57,13 @@ type Config struct {
 	Keys         *access.Keys // nil: everyone who reaches the service may call, but see browser.go
 	AllowOrigins []string     // of pages in browsers, "https://app.example.org"
 
-	Limits     runner.Limits // of a run that asks for nothing else; the zero value is runner.DefaultLimits
-	MaxTimeout time.Duration // that a request may ask for; 0 is DefaultMaxTimeout
-	MaxBody    int64         // bytes of JSON, code and text parts; 0 is DefaultMaxBody
-	MaxUpload  int64         // bytes of a multipart body, and of what is fetched; 0 is DefaultMaxUpload
-	MaxIntake  int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
-	FetchAllow []string      // private hosts that files[].url may name; see egress.NewGuard
+	Limits         runner.Limits // of a run that asks for nothing else; the zero value is runner.DefaultLimits
+	MaxTimeout     time.Duration // that a request may ask for; 0 is DefaultMaxTimeout
+	MaxBody        int64         // bytes of JSON, code and text parts; 0 is DefaultMaxBody
+	MaxUpload      int64         // bytes of a multipart body, and of what is fetched; 0 is DefaultMaxUpload
+	MaxIntake      int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
+	MaxConnections int           // of clients at one time; 0 is 4096, or half of the files that the process may have open
+	FetchAllow     []string      // private hosts that files[].url may name; see egress.NewGuard
 
 	// Sessions are what callers may open; nil: none.
 	Sessions      runner.Sessions
@@ -159,6 +160,8 @@ type Server struct {
 	sessions     *sessions // nil: none are offered
 	mcp          *mcp.Handler
 	transfers    transfers
+	unread       unread
+	connections  *connections
 	network      runner.Network // nil: none
 	dependencies Dependencies   // nil: none
 	agents       *agents        // nil: no model is configured
@@ -225,6 +228,7 @@ func New(cfg Config) (*Server, error) {
 	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
 	s.transfers.byOwner, s.transfers.share = map[string]int{}, func() bool { return s.keys.Len() > 1 }
 	s.running.share = func() bool { return s.keys.Len() > 1 }
+	s.unread.byOwner, s.unread.maxBytes, s.unread.share = map[string]waiting{}, maxUnreadBytes, s.running.share
 	s.agents = newAgents(cfg.Agent, s.running.share)
 	if s.limits == (runner.Limits{}) {
 		s.limits = runner.DefaultLimits()
@@ -249,10 +253,14 @@ func New(cfg Config) (*Server, error) {
 		store: s.store, service: orDefault(cfg.ServiceID, rand.Text()), instance: rand.Text(),
 		ttl: orDefault(cfg.ResultTTL, DefaultResultTTL), now: s.now,
 	}
+	most, err := mostConnections(cfg.MaxConnections)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	s.connections = newConnections(most, s.log)
 	if err := sweepWorkspaces(s.tempDir); err != nil {
 		return nil, fmt.Errorf("server: temporary folder: %w", err)
 	}
-	var err error
 	if s.browsers, err = newBrowserRules(s.keys.Len() > 0, s.listen, s.publicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}

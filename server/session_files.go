@@ -85,7 +85,7 @@ func (s *Server) withFiles(c echo.Context, do func(runner.Session) error) error 
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer outgoingOf(c).whenSent(leave)
 	return do(session)
 }
 

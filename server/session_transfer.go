@@ -88,6 +88,7 @@ func (s *Server) readSessionFile(c echo.Context) error {
 			return stalled(ctx, err)
 		}
 		defer content.Close()
+		direct(c)
 		file := bufio.NewReaderSize(&stallingReader{content, stall, after}, sniffed)
 		head, err := file.Peek(int(min(sniffed, max(0, info.Size))))
 		if err != nil || info.Size < 0 {

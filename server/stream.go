@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -33,22 +34,24 @@ const (
 // output, clear, file, and in the end done or error, each with one line of JSON.
 // It is a listener.
 //
-// The run never waits for the client. What the client has not read waits here, at
-// most as much as a run can put out in all, so that a slow line is no reason to
-// lose anything. A client that does not read at all is noticed by the deadline of
-// each write (see pace.go), one that is behind by more than that by the bytes.
+// The run never waits for the client. What the client has not read waits in out, most
+// of it on disk, at most as much as a run can put out in all, so that a slow line is no
+// reason to lose anything. A client that does not read at all is noticed by the deadline
+// of each write (see pace.go), one that is behind by more than that by the bytes.
 type eventStream struct {
 	response *echo.Response
-	id       string // of the run
-	most     int64  // bytes of backlog
-	gone     func() // see streamRun
+	out      *outgoing // response's
+	id       string    // of the run
+	most     int64     // bytes that wait
+	gone     func()    // see streamRun
 
 	mu      sync.Mutex
 	backlog [][]byte
-	size    int64 // of backlog
-	begun   bool  // the head is sent, or is about to be
-	over    bool  // nothing comes after backlog
-	err     error // why the client did not get all
+	size    int64     // of backlog
+	done    io.Reader // the last event's data, after backlog: a line of JSON; nil: there is none
+	begun   bool      // the head is sent, or is about to be
+	over    bool      // nothing comes after backlog
+	err     error     // why the client did not get all
 
 	right chan struct{} // has one element when the request is accepted
 	wake  chan struct{} // has one element where write has something to look at
@@ -58,13 +61,13 @@ type eventStream struct {
 // errLagging is a client whose backlog is full.
 var errLagging = errors.New("the events wait for a client that does not read them")
 
-// streamRun answers a request with a run's events. run returns the reply, and
-// must have told all to its listener then. gone is called, perhaps more than once, where the
+// streamRun answers a request with a run's events. run returns the reply, which may be
+// read until streamRun returns, and must have told all to its listener then. gone is called, perhaps more than once, where the
 // client can get no more of it: it left, or does not keep up. It must not wait.
-func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone func(), run func(listener) (json.RawMessage, error)) error {
-	e := s.newEventStream(c.Response(), id, 2*limits.Output+backlogSlack, gone)
+func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone func(), run func(listener) (io.Reader, error)) error {
+	e := s.newEventStream(c, id, 2*limits.Output+backlogSlack, gone)
 	defer e.end(nil)
-	var answer json.RawMessage
+	var answer io.Reader
 	err := s.recoverPanic(func(echo.Context) (err error) {
 		answer, err = run(e)
 		return err
@@ -74,13 +77,12 @@ func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone
 		e.end(problemOf(err))
 		return err // which is answered as ever where nothing was sent
 	}
-	e.put("done", answer, false)
-	return e.end(nil)
+	return e.finish(answer)
 }
 
-func (s *Server) newEventStream(response *echo.Response, id string, most int64, gone func()) *eventStream {
+func (s *Server) newEventStream(c echo.Context, id string, most int64, gone func()) *eventStream {
 	e := &eventStream{
-		response: response, id: id, most: most, gone: gone,
+		response: c.Response(), out: outgoingOf(c), id: id, most: most, gone: gone,
 		right: make(chan struct{}, 1), wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	go e.write(orDefault(s.pace.head, headDelay), orDefault(s.pace.alive, keepAlive))
@@ -88,35 +90,46 @@ func (s *Server) newEventStream(response *echo.Response, id string, most int64, 
 }
 
 func (e *eventStream) accepted()            { signal(e.right) }
-func (e *eventStream) install(text string)  { e.put("install", installing{text}, true) }
-func (e *eventStream) output(entry any)     { e.put("output", entry, true) }
-func (e *eventStream) clear(cell int)       { e.put("clear", clearing{cell}, true) }
-func (e *eventStream) file(entry fileEntry) { e.put("file", entry, true) }
+func (e *eventStream) install(text string)  { e.put("install", installing{text}) }
+func (e *eventStream) output(entry any)     { e.put("output", entry) }
+func (e *eventStream) clear(cell int)       { e.put("clear", clearing{cell}) }
+func (e *eventStream) file(entry fileEntry) { e.put("file", entry) }
 
 // clearing is the data of a clear event.
 type clearing struct {
 	Cell int `json:"cell"`
 }
 
-// put adds an event. The last one of a run is not bounded: it is in memory
-// already, as without a stream.
-func (e *eventStream) put(name string, data any, bounded bool) {
+// put adds an event.
+func (e *eventStream) put(name string, data any) {
 	raw, err := event(name, data)
+	behind := e.out.waiting()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.over:
 	case err != nil:
 		e.stop(err)
-	case bounded && e.size+int64(len(raw)) > e.most:
+	case behind+e.size+int64(len(raw)) > e.most:
 		e.stop(&problem{status: http.StatusRequestTimeout, text: "the events were read too slowly", cause: errLagging})
 	default:
 		e.add(raw)
 	}
 }
 
-// end waits until the client has everything, which is p as the last event, where
-// p is given and anything else was sent. The error is why the client did not get
+// finish adds the event done, whose data is a line of JSON, and waits as end does. The
+// event is not bounded: without a stream the reply would be as large.
+func (e *eventStream) finish(answer io.Reader) error {
+	e.mu.Lock()
+	if !e.over {
+		e.done = answer
+	}
+	e.mu.Unlock()
+	return e.end(nil)
+}
+
+// end waits until everything is on its way, which is p as the last event, where
+// p is given and anything else was sent. The error is why the client does not get
 // all.
 func (e *eventStream) end(p *problem) error {
 	e.mu.Lock()
@@ -172,8 +185,29 @@ func (e *eventStream) write(head, alive time.Duration) {
 		for raw, over = e.next(); raw != nil; raw, over = e.next() {
 			e.send(raw)
 		}
+		if over && e.done != nil {
+			e.sendDone()
+		}
 		e.flush()
 	}
+}
+
+// sendDone sends the event done as it is read. Its end is the stream's.
+func (e *eventStream) sendDone() {
+	e.mu.Lock()
+	lost := e.err != nil
+	e.begun = true
+	e.mu.Unlock()
+	if lost {
+		return
+	}
+	e.send([]byte("event: done\ndata: "))
+	if _, err := io.Copy(e.response, e.done); err != nil {
+		e.lose(err)
+		return
+	}
+	e.out.endWithNext()
+	e.send([]byte("\n"))
 }
 
 // next takes the oldest event. over is whether there will be none after it.

@@ -72,7 +72,7 @@ func (w *workspace) create() (*os.File, error) {
 	}
 	w.files++
 	name := filepath.Join(w.dir, strconv.Itoa(w.files))
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errWorkspace, err)
 	}

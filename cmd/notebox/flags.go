@@ -42,6 +42,7 @@ type settings struct {
 	maxTimeout        time.Duration
 	maxBody           int64
 	maxUpload         int64
+	maxConnections    int
 	poolSize          poolSize
 	poolMax           int
 	poolByUse         int
@@ -101,6 +102,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.Var((*size)(&s.limits.Output), "max-output", "output of one run")
 	f.Var((*size)(&s.maxBody), "max-body", "size of a request in JSON or text")
 	f.Var((*size)(&s.maxUpload), "max-upload", "size of a multipart request")
+	f.IntVar(&s.maxConnections, "max-connections", 0, "connections of clients at one time (default: 4096, or half of the files that the process may have open)")
 	f.IntVar(&s.limits.Files, "max-files", s.limits.Files, "files returned from one run")
 	f.Var((*size)(&s.limits.FileSize), "max-files-size", "size of all files returned from one run")
 
@@ -128,6 +130,7 @@ func (s *settings) check() error {
 		{"--pids", s.limits.Pids > 0},
 		{"--timeout", s.limits.Timeout > 0},
 		{"--max-timeout (at least --timeout)", s.maxTimeout >= s.limits.Timeout},
+		{"--max-connections", s.maxConnections >= 0},
 		{"--max-files", s.limits.Files >= 0},
 		{"--pool-max", s.poolMax >= 0},
 		{"--pool-by-use", s.poolByUse >= -1},

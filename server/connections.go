@@ -1,0 +1,195 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	// maxConnections is far above the calls that run code at one time; each that is idle
+	// costs some 20 KiB.
+	maxConnections = 4096
+	// strangerIdle is how long a kept connection waits for its next request that has not
+	// had a good one yet: a client whose key was refused has no use for more.
+	strangerIdle = 5 * time.Second
+	// fullEvery is how often the log says that connections are closed.
+	fullEvery = time.Minute
+)
+
+// mostConnections is what was asked for, or else maxConnections; at most half of the files
+// that this process may have open. The other half is for what is stored, for sandboxes and
+// for bodies and replies on disk: a connection in use has one file beside it, seldom two.
+// Go raises the soft limit to the hard one at the start of every program (package os).
+func mostConnections(asked int) (int, error) {
+	most := openFiles() / 2
+	if asked > most {
+		return 0, fmt.Errorf("%d connections are more than half of the %d files that this process may have open: raise that limit (ulimit -n)", asked, openFiles())
+	}
+	return min(orDefault(asked, maxConnections), most), nil
+}
+
+// connections bounds the connections of all clients. One more than that closes another,
+// which is not serving a request: a stranger's before one that has had a good request,
+// then of the address that has most, then the one that has waited longest. So
+// whoever opens many takes them from himself. If all are serving, the newest is closed.
+//
+// No address has a number of its own: behind a reverse proxy one has them all.
+type connections struct {
+	most   int           // at one time
+	idle   time.Duration // strangerIdle; tests have less
+	log    *slog.Logger
+	mu     sync.Mutex
+	all    map[net.Conn]*connection
+	from   map[netip.Prefix]int
+	logged time.Time
+}
+
+// connection is one client's. connections.mu guards it.
+type connection struct {
+	net     net.Conn
+	from    netip.Prefix
+	since   time.Time // it was opened, or its last request was answered
+	known   bool      // it has had a good request
+	serving int       // requests
+}
+
+type connectionKey struct{}
+
+func newConnections(most int, log *slog.Logger) *connections {
+	return &connections{most: most, idle: strangerIdle, log: log, all: map[net.Conn]*connection{}, from: map[netip.Prefix]int{}}
+}
+
+// guard has c bound the connections of server.
+func (c *connections) guard(server *http.Server) {
+	server.ConnContext = c.open
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		if state == http.StateClosed || state == http.StateHijacked {
+			c.closed(conn)
+		}
+	}
+}
+
+// open takes a new connection, and closes one if there are too many.
+func (c *connections) open(ctx context.Context, conn net.Conn) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	added := &connection{net: conn, from: prefixOf(conn), since: time.Now()}
+	if len(c.all) >= c.most {
+		least := c.least()
+		if least == nil {
+			least = added
+		}
+		if now := time.Now(); now.Sub(c.logged) >= fullEvery {
+			c.logged = now
+			c.log.Warn("there are too many connections: those are closed that wait", "most", c.most)
+		}
+		c.forget(least.net)
+		_ = least.net.Close()
+		if least == added {
+			return ctx
+		}
+	}
+	c.all[conn] = added
+	c.from[added.from]++
+	return context.WithValue(ctx, connectionKey{}, added)
+}
+
+// least is the connection that is worth least, or nil if all are serving.
+func (c *connections) least() (least *connection) {
+	for _, one := range c.all {
+		switch {
+		case one.serving > 0:
+		case least == nil, c.less(one, least):
+			least = one
+		}
+	}
+	return least
+}
+
+func (c *connections) less(a, b *connection) bool {
+	switch {
+	case a.known != b.known:
+		return b.known
+	case c.from[a.from] != c.from[b.from]:
+		return c.from[a.from] > c.from[b.from]
+	}
+	return a.since.Before(b.since)
+}
+
+func (c *connections) closed(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(conn)
+}
+
+func (c *connections) forget(conn net.Conn) {
+	if one := c.all[conn]; one != nil {
+		delete(c.all, conn)
+		if c.from[one.from]--; c.from[one.from] == 0 {
+			delete(c.from, one.from)
+		}
+	}
+}
+
+// serve marks a connection as serving while its request is.
+func (c *connections) serve(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(e echo.Context) error {
+		one, ok := e.Request().Context().Value(connectionKey{}).(*connection)
+		if !ok { // a request of the service's own
+			return next(e)
+		}
+		c.change(one, 1)
+		defer c.change(one, -1)
+		return next(e)
+	}
+}
+
+func (c *connections) change(one *connection, by int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one.serving += by
+	one.since = time.Now()
+	if one.serving == 0 && !one.known {
+		since := one.since
+		time.AfterFunc(c.idle, func() { c.expire(one, since) })
+	}
+}
+
+// expire closes a stranger's connection that has waited since then.
+func (c *connections) expire(one *connection, since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !one.known && one.serving == 0 && one.since.Equal(since) {
+		_ = one.net.Close()
+	}
+}
+
+// good marks the connection of a request that had the right to be answered.
+func (c *connections) good(ctx context.Context) {
+	if one, ok := ctx.Value(connectionKey{}).(*connection); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		one.known = true
+	}
+}
+
+// prefixOf is the address that a connection comes from: of IPv6 the network, of whose
+// addresses one machine has as many as it likes.
+func prefixOf(conn net.Conn) netip.Prefix {
+	const network = 64
+	from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr := from.Addr().Unmap().WithZone("")
+	prefix, _ := addr.Prefix(min(network, addr.BitLen()))
+	return prefix
+}

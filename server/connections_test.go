@@ -1,0 +1,178 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+)
+
+// sendOn sends a request without a body on a connection, and returns its status; 0 if the
+// service has closed the connection.
+func sendOn(conn net.Conn, path, key string) int {
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nX-API-Key: %s\r\n\r\n", path, key)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// count is how many connections there are.
+func (s *service) count() int {
+	s.server.connections.mu.Lock()
+	defer s.server.connections.mu.Unlock()
+	return len(s.server.connections.all)
+}
+
+// isClosed waits until the service has closed a connection on which nothing is to come.
+func isClosed(conn net.Conn, within time.Duration) bool {
+	_ = conn.SetReadDeadline(time.Now().Add(within))
+	_, err := conn.Read(make([]byte, 1))
+	timedOut, ok := err.(net.Error)
+	return err != nil && (!ok || !timedOut.Timeout())
+}
+
+func TestIdleConnectionsTakeNoPlace(t *testing.T) {
+	const most, strangers = 8, 100
+	s := newService(t, func(c *Config) {
+		c.Keys, _ = NewKeys("key-a")
+		c.MaxConnections = most
+	})
+	honest := s.dial()
+	defer honest.Close()
+	require.Equal(t, http.StatusOK, sendOn(honest, "/v1/environments", "key-a"))
+	var idle []net.Conn
+	for i := range strangers {
+		conn := s.dial()
+		defer conn.Close()
+		if i%2 == 0 { // half of them say something
+			require.Contains(t, []int{http.StatusUnauthorized, 0}, sendOn(conn, "/v1/environments", "wrong"))
+		}
+		idle = append(idle, conn)
+	}
+	require.Eventually(t, func() bool { return s.count() <= most }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, http.StatusOK, sendOn(honest, "/v1/environments", "key-a"), "it waits, and has had a good request")
+	another := s.dial()
+	defer another.Close()
+	require.Equal(t, http.StatusOK, sendOn(another, "/v1/environments", "key-a"))
+	require.True(t, isClosed(idle[0], 5*time.Second), "who has waited longest goes first")
+	require.Equal(t, 1, strings.Count(s.logged.String(), "too many connections"))
+}
+
+func TestConnectionsThatServeAreNotClosed(t *testing.T) {
+	s := newService(t, func(c *Config) { c.MaxConnections = 2 })
+	s.run = func(ctx context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		<-ctx.Done()
+		return executed(spec, runner.StatusCancelled), nil
+	}
+	var running []net.Conn
+	for range 2 {
+		running = append(running, s.ask(http.MethodPost, "/v1/execute", `{"code":"x"}`))
+	}
+	require.Eventually(t, func() bool {
+		s.server.connections.mu.Lock()
+		defer s.server.connections.mu.Unlock()
+		return len(s.server.connections.all) == 2 && s.server.connections.least() == nil
+	}, 10*time.Second, time.Millisecond)
+	require.True(t, isClosed(s.dial(), 5*time.Second), "the newest is closed")
+	for _, conn := range running {
+		require.False(t, isClosed(conn, 50*time.Millisecond))
+	}
+}
+
+func TestStrangersWaitShortly(t *testing.T) {
+	s := newService(t, func(c *Config) { c.Keys, _ = NewKeys("key-a") })
+	s.server.connections.idle = 50 * time.Millisecond
+	for _, c := range []struct {
+		desc, path, key string
+		status          int
+		closed          bool
+	}{
+		{"with a key", "/v1/environments", "key-a", http.StatusOK, false},
+		{"without", "/v1/environments", "", http.StatusUnauthorized, true},
+		{"at what is open to all", "/healthz", "", http.StatusOK, true},
+		{"with a link that is not valid", "/v1/files/runs/x", "", http.StatusForbidden, true},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			conn := s.dial()
+			defer conn.Close()
+			require.Equal(t, c.status, sendOn(conn, c.path, c.key))
+			within := 10 * time.Second
+			if !c.closed {
+				within = 300 * time.Millisecond
+			}
+			require.Equal(t, c.closed, isClosed(conn, within))
+		})
+	}
+}
+
+// TestManyConnectionsOfOneAddress: an address loses its own, whatever it has been told.
+func TestManyConnectionsOfOneAddress(t *testing.T) {
+	for _, c := range []struct {
+		desc  string
+		from  []string // of connections, from the oldest on
+		known []int    // which of them have had a good request
+		lost  int      // when one of another address is added
+	}{
+		{"the oldest of the address that has most", []string{"192.0.2.1:1", "192.0.2.2:1", "192.0.2.2:2", "192.0.2.3:1"}, nil, 1},
+		{"a stranger's first", []string{"192.0.2.2:1", "192.0.2.2:2", "192.0.2.3:1"}, []int{0, 1}, 2},
+		{"else one that waits", []string{"192.0.2.3:1", "192.0.2.2:1", "192.0.2.2:2"}, []int{0, 1, 2}, 1},
+		{"one network of IPv6 is one address", []string{"192.0.2.1:1", "[2001:db8::1]:1", "[2001:db8::2]:1"}, nil, 1},
+		{"a proxy's are all of one address", []string{"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1:3"}, []int{0, 2}, 1},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			all := newConnections(len(c.from), slog.New(slog.DiscardHandler))
+			var opened []*fakeConn
+			for i, from := range c.from {
+				conn := &fakeConn{from: from}
+				ctx := all.open(t.Context(), conn)
+				for _, known := range c.known {
+					if known == i {
+						all.good(ctx)
+					}
+				}
+				opened = append(opened, conn)
+			}
+			all.open(t.Context(), &fakeConn{from: "198.51.100.1:1"})
+			for i, conn := range opened {
+				require.Equal(t, i == c.lost, conn.closed, "connection %d", i)
+			}
+			require.Equal(t, len(c.from), len(all.all))
+		})
+	}
+}
+
+// fakeConn is a connection from somewhere else.
+type fakeConn struct {
+	net.Conn
+	from   string
+	closed bool
+}
+
+func (c *fakeConn) RemoteAddr() net.Addr { return fakeAddr(c.from) }
+func (c *fakeConn) Close() error         { c.closed = true; return nil }
+
+type fakeAddr string
+
+func (fakeAddr) Network() string  { return "tcp" }
+func (a fakeAddr) String() string { return string(a) }
+
+func TestMostConnections(t *testing.T) {
+	most, err := mostConnections(0)
+	require.NoError(t, err)
+	require.Positive(t, most)
+	require.LessOrEqual(t, most, min(maxConnections, openFiles()/2), "half is for files")
+	_, err = mostConnections(openFiles())
+	require.ErrorContains(t, err, "ulimit")
+}

@@ -39,7 +39,8 @@ type request struct {
 // fileField is an entry of files.
 type fileField struct {
 	Name    *text `json:"name"`
-	Content *text `json:"content"`
+	Content *text `json:"content"` // in base64
+	Text    *text `json:"text"`    // as it stands
 	URL     *text `json:"url"`
 	ID      *text `json:"id"`
 }

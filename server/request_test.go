@@ -88,7 +88,10 @@ func TestBadJSON(t *testing.T) {
 		{"env value with NUL", `{"code":"x","env":{"A":"\u0000"}}`, 422, "env.A: has a NUL"},
 		{"env too large", `{"code":"x","env":{"A":"` + strings.Repeat("x", 65536) + `"}}`, 422, "env: "},
 
-		{"no content", file(`{"name":"a"}`), 400, "files[0]: must have exactly one of content, url and id"},
+		{"an unknown field of a file", file(`{"name":"a","text":"","encoding":"utf-8"}`), 400, "files[0].encoding: there is no such field"},
+		{"content and text", file(`{"name":"a","content":"","text":""}`), 400, "files[0]: must have exactly one of"},
+		{"text of another type", file(`{"name":"a","text":1}`), 400, "files[0].text: must be a string"},
+		{"no content", file(`{"name":"a"}`), 400, "files[0]: must have exactly one of content, text, url and id"},
 		{"content and url", file(`{"name":"a","content":"","url":"http://x/"}`), 400, "files[0]: must have exactly one of"},
 		{"empty URL", file(`{"name":"b","content":""},{"name":"a","url":""}`), 422, "files[1].url: is empty"},
 		{"no name", file(`{"content":""}`), 400, "files[0].name: is missing"},

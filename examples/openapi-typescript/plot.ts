@@ -22,7 +22,7 @@ const dify = createClient<Dify>(options);
 /** Runs what a request says by the native API. */
 async function run(body: components["schemas"]["Request"]) {
   const { data, error } = await native.POST("/v1/execute", { body });
-  if (!data || data.status !== "ok") throw new Error(`the run failed: ${JSON.stringify(error ?? data)}`);
+  if (!data || typeof data === "string" || data.status !== "ok") throw new Error(`the run failed: ${JSON.stringify(error ?? data)}`);
   return data;
 }
 

@@ -20,7 +20,7 @@ from native.api.default import execute
 from native.models import InputFile, Notebook, Reply, Request
 
 URL = os.environ.get("NOTEBOX_URL", "http://127.0.0.1:8080")
-KEY = os.environ.get("NOTEBOX_API_KEY", "none")  # any word, where notebox has no keys
+KEY = os.environ.get("NOTEBOX_API_KEY") or "none"  # any word, where notebox has no keys
 
 PLOT = """
 import matplotlib.pyplot as plt, pandas as pd

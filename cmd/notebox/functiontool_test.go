@@ -57,8 +57,10 @@ func say(t *testing.T, file, folder string, env ...string) string {
 		require.NoError(t, os.CopyFS(folder, os.DirFS(filepath.Dir(file))))
 	}
 	tools := t.TempDir()
-	python, err := exec.Command("python3", "-m", "venv", tools).CombinedOutput()
-	require.NoError(t, err, "%s", python)
+	if strings.HasPrefix(lines[0], "pip ") { // into an environment of its own
+		made, err := exec.Command("python3", "-m", "venv", tools).CombinedOutput()
+		require.NoError(t, err, "%s", made)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), exampleTime)
 	defer cancel()
 	var out []byte
@@ -68,7 +70,8 @@ func say(t *testing.T, file, folder string, env ...string) string {
 		cmd.Env = append(append(os.Environ(), "PATH="+tools+"/bin:"+os.Getenv("PATH"), "NOTEBOX_API_KEY=", "NO_COLOR=1"), env...)
 		var all bytes.Buffer
 		cmd.Stderr = &all
-		out, err = cmd.Output()
+		said, err := cmd.Output()
+		out = said
 		require.NoError(t, err, "%s\n%s%s", line, all.String(), out)
 		require.NotRegexp(t, `(?i)warning(\(s\)|:| parsing)`, regexp.MustCompile(`(?m)^npm warn.*$`).ReplaceAllString(all.String()+string(out), ""), line)
 	}

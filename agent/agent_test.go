@@ -327,3 +327,49 @@ func TestTheFileAgentNeverSeesASandbox(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFileAgentIsToldOfWrongArguments: nothing is handed over by a call that may mean more
+// than one thing.
+func TestTheFileAgentIsToldOfWrongArguments(t *testing.T) {
+	hand := func(arguments string) []agenttest.Call {
+		return []agenttest.Call{{Name: "hand_over", Arguments: agenttest.Arguments(arguments)}}
+	}
+	for _, c := range []struct{ desc, arguments, told string }{
+		{"another name", `{"file":["data.csv"],"task":"t"}`, `hand_over has no argument \"file\"`},
+		{"one too many", `{"files":["data.csv"],"task":"t","folder":"sub"}`, `hand_over has no argument \"folder\"`},
+		{"no task", `{"files":["data.csv"]}`, "hand_over lacks its argument task"},
+		{"no files", `{"task":"t","files":null}`, "hand_over lacks its argument files"},
+		{"of another type", `{"task":"t","files":"data.csv"}`, "could not be read"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			s := &sandbox{}
+			a, model := begin(t, s, agent.Config{Folder: hostFolder(t)},
+				agenttest.Dialogue{Model: "files", Turns: []agenttest.Turn{
+					{Calls: hand(c.arguments)}, {Calls: hand(`{"files":["data.csv"],"task":"Add them."}`), Expect: []string{strings.ReplaceAll(c.told, `\"`, `"`)}},
+				}},
+				agenttest.Dialogue{Model: "code", Turns: []agenttest.Turn{{Calls: run("7"), Expect: []string{"Add them."}}, {Text: "Seven."}}},
+			)
+			answer, err := a.Ask(within(t), agent.Question{Text: "first"}, nil)
+			require.NoError(t, err)
+			require.Equal(t, "Seven.", answer.Text)
+			require.Empty(t, model.Failures())
+			require.Equal(t, []string{"refused", "ok", "ok"}, []string{answer.Steps[0].Status, answer.Steps[1].Status, answer.Steps[2].Status})
+		})
+	}
+}
+
+// TestTheCodeAgentMayAskAboutItsTool: what the description leaves out is told, and nothing runs.
+func TestTheCodeAgentMayAskAboutItsTool(t *testing.T) {
+	s := &sandbox{}
+	python := tool.Language{Name: "python", Title: "Python 3", Packages: []string{"numpy"}, Notes: []string{"No corpora."}}
+	a, model := begin(t, s, agent.Config{About: tool.About{Languages: []tool.Language{python}}}, agenttest.Dialogue{Turns: []agenttest.Turn{
+		{Calls: []agenttest.Call{{Name: tool.Name, Arguments: `{"code":"","about":true}`}}},
+		{Calls: run("7"), Expect: []string{"Nothing was run.", "numpy", "No corpora."}}, {Text: "Seven."},
+	}})
+	answer, err := a.Ask(within(t), agent.Question{Text: "first"}, nil)
+	require.NoError(t, err)
+	require.Equal(t, "Seven.", answer.Text)
+	require.Empty(t, model.Failures())
+	require.Len(t, s.runs, 1)
+	require.Len(t, answer.Steps, 2)
+}

@@ -21,6 +21,12 @@ func (x *question) runCode(ctx context.Context, c ToolCall) (outcome, error) {
 	if err == nil && len(call.Dependencies) > 0 && x.conversation.agent.sessions != nil {
 		err = tool.ErrSessionPackages
 	}
+	if err == nil && call.About {
+		step := Step{Role: CodeAgent, Tool: tool.Name, Input: c.Arguments}
+		x.sink(Event{Kind: EventCall, Role: CodeAgent, Step: &step})
+		step.Status, step.Output = "ok", x.conversation.agent.about.Tell(call.Language)
+		return outcome{step: step}, nil
+	}
 	step := Step{Role: CodeAgent, Tool: tool.Name, Input: call.Code, Dependencies: call.Dependencies}
 	if err != nil {
 		step.Input = c.Arguments

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -101,6 +103,9 @@ func (f *Folder) call(c ToolCall) (string, *handed, error) {
 	if err := json.Unmarshal([]byte(c.Arguments), &in); err != nil {
 		return "", nil, fmt.Errorf("the arguments of %s could not be read (%w): they must be one JSON object, as the tool's schema says", c.Name, err)
 	}
+	if err := checkArguments(c); err != nil {
+		return "", nil, err
+	}
 	switch c.Name {
 	case toolList:
 		text, err := f.listing(in.Folder)
@@ -113,6 +118,31 @@ func (f *Folder) call(c ToolCall) (string, *handed, error) {
 		return "Handed over.", out, err
 	}
 	return "", nil, fmt.Errorf("there is no tool %q: there are %s, %s and %s", c.Name, toolList, toolRead, toolHand)
+}
+
+// checkArguments refuses a call that has arguments which its tool does not have, or lacks one
+// that it must have: what they may mean is not guessed.
+func checkArguments(c ToolCall) error {
+	at := slices.IndexFunc(fileTools(), func(t Tool) bool { return t.Name == c.Name })
+	if at < 0 {
+		return nil // which is told
+	}
+	schema := fileTools()[at].Parameters
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(c.Arguments), &given); err != nil {
+		return err // cannot be: it was read before
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, known := schema["properties"].(map[string]any)[name]; !known {
+			return fmt.Errorf("%s has no argument %q: nothing was done; call it as its schema says", c.Name, name)
+		}
+	}
+	for _, name := range schema["required"].([]string) {
+		if value := given[name]; value == nil || string(value) == "null" {
+			return fmt.Errorf("%s lacks its argument %s: nothing was done; call it as its schema says", c.Name, name)
+		}
+	}
+	return nil
 }
 
 func named(name string, err error) error {

@@ -25,7 +25,7 @@ func TestPackages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"polars", "six"}, s.runs[0].Dependencies)
 	require.Equal(t, []string{"polars", "six"}, answer.Steps[0].Dependencies)
-	require.Contains(t, string(model.Requests()[0].Body), "More can be installed: name it in dependencies, as pip does.")
+	require.Contains(t, string(model.Requests()[0].Body), "Packages can be installed: name them in dependencies.")
 	require.Contains(t, string(model.Requests()[1].Body), `\"dependencies\":[\"polars\",\"six\"]`, "the model is reminded of them as it should have written them")
 }
 

@@ -13,7 +13,8 @@ import (
 // kernel k: outputs and execution counts of its code cells are cleared, its
 // kernelspec is replaced, ids are added to cells that lack one (from nbformat
 // 4.5 on), and so are the metadata and outputs that nbformat requires. All else
-// is kept byte for byte. A notebook without nbformat_minor is taken as 4.5.
+// is kept byte for byte. A notebook without nbformat_minor is taken as 4.5, and one
+// of nbformat 3 is made one of 4.5 before.
 //
 // What is not such a notebook, holds no code cell or more than MaxCells cells,
 // nests deeper than MaxDepth, or is not exact Unicode, is an *InvalidError.
@@ -25,6 +26,11 @@ func Adopt(raw []byte, k Kernel) ([]byte, error) {
 	doc, err := readObject("", raw)
 	if err != nil {
 		return nil, err
+	}
+	if isVersion3(doc) {
+		if doc, err = upgrade(doc); err != nil {
+			return nil, err
+		}
 	}
 	minor, err := version(doc)
 	if err != nil {
@@ -51,7 +57,7 @@ func version(doc object) (int, error) {
 		return 0, invalid("", "has no field nbformat")
 	}
 	if string(major) != "4" {
-		return 0, invalid("nbformat", "is %s, want 4", clip(string(major)))
+		return 0, invalid("nbformat", "is %s, want 4 or 3", clip(string(major)))
 	}
 	raw := doc.get("nbformat_minor")
 	if raw == nil {
@@ -198,8 +204,8 @@ func freeID(i int, ids map[string]bool) string {
 }
 
 // Language returns the language that the notebook raw is written in, as its
-// kernelspec says or, failing that, its language_info; "" where it says nothing
-// or is not a notebook.
+// kernelspec says or, failing that, its language_info or, in nbformat 3, its first
+// code cell; "" where it says nothing or is not a notebook.
 func Language(raw []byte) string {
 	meta := lookup(raw, "metadata")
 	for _, path := range [][2]string{{"kernelspec", "language"}, {"language_info", "name"}} {
@@ -207,7 +213,7 @@ func Language(raw []byte) string {
 			return language
 		}
 	}
-	return ""
+	return language3(raw)
 }
 
 // lookup returns the value of name in the object raw, nil where there is none.

@@ -1,6 +1,7 @@
 package notebook_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -81,8 +82,14 @@ func TestAdoptRefuses(t *testing.T) {
 		{"broken UTF-8", withCell(`{"cell_type":"code","source":"` + "\xff" + `"}`), "the notebook is not valid JSON: invalid UTF-8 at byte 119"},
 		{"a lone surrogate", withCell(`{"cell_type":"code","source":"\ud800"}`), "the notebook is not valid JSON: invalid surrogate pair `\\ud800\"}]}` in string at byte 119"},
 		{"no nbformat", `{"cells":[]}`, "the notebook has no field nbformat"},
-		{"nbformat 3", `{"nbformat":3,"worksheets":[]}`, "nbformat is 3, want 4"},
-		{"nbformat as a string", `{"nbformat":"4"}`, `nbformat is "4", want 4`},
+		{"nbformat 2", `{"nbformat":2,"worksheets":[]}`, "nbformat is 2, want 4 or 3"},
+		{"nbformat 3 without code", `{"nbformat":3,"worksheets":[]}`, "cells holds no code cell"},
+		{"nbformat 3 without worksheets", `{"nbformat":3,"cells":[]}`, "the notebook has no field worksheets"},
+		{"nbformat 3 with a worksheet that is none", `{"nbformat":3,"worksheets":[1]}`, "worksheets[0] has no field cells"},
+		{"nbformat 3 with cells that are none", `{"nbformat":3,"worksheets":[{"cells":{}}]}`, "worksheets[0].cells is an object, want a list"},
+		{"nbformat 3 with a cell that is none", `{"nbformat":3,"worksheets":[{"cells":[1]}]}`, "worksheets[0].cells[0] is a number, want an object"},
+		{"nbformat 3 with an input that is none", `{"nbformat":3,"worksheets":[{"cells":[{"cell_type":"code","input":1}]}]}`, "worksheets[0].cells[0].input must be a string or a list of strings"},
+		{"nbformat as a string", `{"nbformat":"4"}`, `nbformat is "4", want 4 or 3`},
 		{"nbformat_minor", `{"nbformat":4,"nbformat_minor":1.5}`, "nbformat_minor is 1.5, want a whole number"},
 		{"no cells", `{"nbformat":4}`, "the notebook has no field cells"},
 		{"cells is null", `{"nbformat":4,"cells":null}`, "cells is null, want a list"},
@@ -116,6 +123,8 @@ func TestLanguage(t *testing.T) {
 	}{
 		{"of the kernelspec", `{"metadata":{"kernelspec":{"language":"R"},"language_info":{"name":"x"}}}`, "R"},
 		{"of language_info", `{"metadata":{"kernelspec":{"name":"python3"},"language_info":{"name":"julia"}}}`, "julia"},
+		{"of nbformat 3", `{"nbformat":3,"metadata":{},"worksheets":[{"cells":[{"cell_type":"markdown"},{"cell_type":"code"},{"cell_type":"code","language":"julia"}]}]}`, "julia"},
+		{"unsaid in nbformat 3", `{"nbformat":3,"metadata":{},"worksheets":[{"cells":[]}]}`, ""},
 		{"unsaid", `{"metadata":{}}`, ""},
 		{"of another type", `{"metadata":{"kernelspec":{"language":1}}}`, ""},
 		{"no notebook", `[`, ""},
@@ -153,4 +162,29 @@ func TestAdoptRefusesWhatNbformatWould(t *testing.T) {
 		require.ErrorAs(t, err, &invalid, raw)
 		require.Equal(t, c.field, invalid.Field, raw)
 	}
+}
+
+// TestAdoptVersion3: what is made of nbformat 3 is what nbformat itself makes of it; see
+// testdata/version3.py.
+func TestAdoptVersion3(t *testing.T) {
+	got, err := notebook.Adopt(sample(t, "version3"), python)
+	require.NoError(t, err)
+	plain := func(raw []byte) (book map[string]any) {
+		require.NoError(t, json.Unmarshal(raw, &book))
+		for _, cell := range book["cells"].([]any) {
+			cell := cell.(map[string]any)
+			if lines, ok := cell["source"].([]any); ok { // lines are as good as one string
+				text := ""
+				for _, line := range lines {
+					text += line.(string)
+				}
+				cell["source"] = text
+			}
+		}
+		return book
+	}
+	require.Equal(t, plain(sample(t, "version3.golden")), plain(got))
+	again, err := notebook.Adopt(got, python)
+	require.NoError(t, err)
+	require.Equal(t, string(got), string(again))
 }

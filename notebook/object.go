@@ -1,6 +1,8 @@
 package notebook
 
 import (
+	"slices"
+
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -58,6 +60,11 @@ func (o object) set(name string, value jsontext.Value) object {
 		}
 	}
 	return append(o, member{name, value})
+}
+
+// without returns o without the members of these names.
+func (o object) without(names ...string) object {
+	return slices.DeleteFunc(o, func(m member) bool { return slices.Contains(names, m.name) })
 }
 
 // appendTo appends o as JSON.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"notebox/access"
@@ -18,7 +19,7 @@ type agentExecutor struct {
 	base   string // what links start with
 }
 
-// Execute implements agent.Executor. Files and sessions are no part of POST /run.
+// Execute implements agent.Executor. Sessions are no part of POST /run.
 func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result, error) {
 	s := x.server
 	e := s.newExecution(x.caller, false)
@@ -47,6 +48,13 @@ func (x *agentExecutor) plan(ctx context.Context, e *execution, r agent.Run) (er
 	req := &request{Code: ptr(text(r.Code)), Language: ptr(text(r.Language)), Dependencies: texts(r.Dependencies), linkImages: true}
 	if r.Timeout > 0 {
 		req.Timeout = ptr(seconds(r.Timeout.Seconds()))
+	}
+	for i, f := range r.Files {
+		in, problem := req.inputs.add(fmt.Sprintf("files[%d]", i), f.Name)
+		if problem != nil {
+			return problem
+		}
+		in.size, in.stored = f.Size, f.Open
 	}
 	p, err := x.server.makePlan(ctx, req, x.caller)
 	if err != nil {

@@ -1,11 +1,8 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -29,8 +26,6 @@ const (
 	// DefaultAgentAtOnce is more than run code at a time on most machines: a question
 	// waits for its model most of the time.
 	DefaultAgentAtOnce = 16
-	// maxAsked bounds the body of a question, in bytes.
-	maxAsked = 1 << 20
 	// agentRetry is when to come back for a place: a question takes some ten seconds.
 	agentRetry = 10 * time.Second
 	// agentBacklog bounds what waits for a client that reads slowly, in bytes.
@@ -40,9 +35,6 @@ const (
 // noAgent tells the caller's operator what to do.
 const noAgent = "no model is configured: set OPENAI_API_KEY (and OPENAI_BASE_URL for another server that speaks its API), or ANTHROPIC_API_KEY, " +
 	"or CLOUDFLARE_API_KEY with CLOUDFLARE_ACCOUNT_ID, and --model to name the model, and start the service again"
-
-// missingInput is what existing tools of this kind answer, and their clients look for.
-var missingInput = map[string]string{"error": "Missing input field"}
 
 // agentAnswer is the answer of POST /run. No list in it is ever null.
 type agentAnswer struct {
@@ -68,18 +60,21 @@ type agentUsage struct {
 
 // runAgent answers POST /run, and POST /foo, as older programs call it.
 func (s *Server) runAgent(c echo.Context) error {
-	question, given, err := readQuestion(c.Request())
-	switch {
-	case err != nil:
-		return err
-	case !given:
-		return writeJSON(c, http.StatusBadRequest, echo.MIMEApplicationJSON, missingInput)
-	case s.agents == nil:
-		return &problem{status: http.StatusServiceUnavailable, text: noAgent, retryAfter: time.Minute}
-	}
 	caller := callerOf(c)
 	if err := caller.MayBeginRun(); err != nil {
+		return err // before its body is read
+	}
+	work, read, remove := s.newWorkspace(c.Request().Context())
+	defer remove()
+	asked, err := s.readQuestion(c.Request(), work)
+	var missing *missingInput
+	switch {
+	case errors.As(err, &missing):
+		return writeJSON(c, http.StatusBadRequest, echo.MIMEApplicationJSON, missing.body())
+	case err != nil:
 		return err
+	case s.agents == nil:
+		return &problem{status: http.StatusServiceUnavailable, text: noAgent, retryAfter: time.Minute}
 	}
 	leave, err := s.agents.enter(caller.Owner())
 	if err != nil {
@@ -103,8 +98,13 @@ func (s *Server) runAgent(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	files, err := s.given(ctx, caller.Owner(), &asked.inputs, work)
+	if err != nil {
+		return s.whyNot(c.Request().Context(), err)
+	}
+	read()
 	ask := func(sink agent.Sink) (*agentAnswer, error) {
-		answer, err := a.Ask(ctx, agent.Question{Text: question}, sink)
+		answer, err := a.Ask(ctx, agent.Question{Text: asked.text(), Files: files}, sink)
 		if err != nil {
 			return nil, s.ofAgent(ctx, err)
 		}
@@ -150,24 +150,6 @@ type agentEvent struct {
 	Role string      `json:"role"`
 	Text string      `json:"text,omitempty"`
 	Step *agent.Step `json:"step,omitempty"`
-}
-
-// readQuestion takes {"input": "…"}. Other fields are passed over, as clients of
-// existing tools send some.
-func readQuestion(r *http.Request) (question string, given bool, err error) {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxAsked))
-	if err != nil {
-		return "", false, ofBody(err, notWhole)
-	}
-	var in map[string]json.RawMessage
-	if len(bytes.TrimSpace(body)) == 0 {
-		return "", false, nil
-	}
-	if err := json.Unmarshal(body, &in); err != nil {
-		return "", false, malformed("", "is not valid JSON, or no object")
-	}
-	_ = json.Unmarshal(in["input"], &question) // what is no string is missing
-	return question, strings.TrimSpace(question) != "", nil
 }
 
 func agentAnswerOf(a *agent.Answer) *agentAnswer {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,7 @@ func TestRunAnswers(t *testing.T) {
 	s := askService(t, nil, factorial)
 	schemas := loadOpenAPI(t, openAPI).Components.Schemas
 	for _, path := range []string{"/run", "/foo"} {
-		a := s.post(path, "application/json", `{"input":"5 factorial?","stream":false}`)
+		a := s.post(path, "application/json", `{"input":"5 factorial?"}`)
 		require.Equal(t, http.StatusOK, a.StatusCode, "%s", a.body)
 		var out agentAnswer
 		require.NoError(t, json.Unmarshal(a.body, &out))
@@ -88,6 +89,12 @@ func TestRunRefuses(t *testing.T) {
 		{"null", `null`, 400, `{"error":"Missing input field"}`},
 		{"nothing", ``, 400, `{"error":"Missing input field"}`},
 		{"no JSON", `{"input`, 400, `JSON`},
+		{"an unknown field", `{"input":"x","stream":false}`, 400, "stream: there is no such field"},
+		{"an unknown field alone", `{"question":"x"}`, 400, `{"detail":"question: there is no such field","error":"Missing input field"}`},
+		{"an unknown field of a file", `{"input":"x","files":[{"name":"a","txt":"b"}]}`, 400, "files[0].txt: there is no such field"},
+		{"a file without a content", `{"input":"x","files":[{"name":"a"}]}`, 400, "files[0]: must have exactly one of content, text, url and id"},
+		{"a file that is not there", `{"input":"x","files":[{"name":"a","id":"file_x"}]}`, 422, "files[0].id"},
+		{"a file from where nothing may be fetched", `{"input":"x","files":[{"url":"http://127.0.0.1/a"}]}`, 422, "files[0].url"},
 		{"too large", `{"input":"` + strings.Repeat("x", maxAsked) + `"}`, 413, `larger`},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
@@ -207,4 +214,41 @@ func TestRunCountsAsRuns(t *testing.T) {
 	require.Len(t, s.runs, 1)
 	require.Regexp(t, "^run_", s.runs[0].ID)
 	require.Equal(t, agent.DefaultLimits().Corrections, 3)
+}
+
+// TestRunTakesFiles: in both forms, as POST /v1/execute does, and each run has them.
+func TestRunTakesFiles(t *testing.T) {
+	upload, uploadText := formBody(formPart{`name="files"; filename="kept"`, "kept"})
+	form, formText := formBody(formPart{`name="input"`, "5 factorial?"},
+		formPart{`name="files"; filename="in/form.csv"`, "a,b"}, formPart{`name="files"`, `[{"name":"text.txt","text":"käse"}]`})
+	for _, c := range []struct {
+		desc, contentType, body string
+		want                    map[string]string
+	}{
+		{"JSON", "application/json", `{"input":"5 factorial?","files":[{"name":"text.txt","text":"käse"},{"name":"in/b.csv","content":"YQ=="},{"name":"k","id":"%"}]}`,
+			map[string]string{"text.txt": "käse", "in/b.csv": "a", "k": "kept"}},
+		{"JSON without its Content-Type", "application/x-www-form-urlencoded", `{"input":"5 factorial?","files":[{"name":"a","text":""}]}`, map[string]string{"a": ""}},
+		{"null", "application/json", `{"input":"5 factorial?","files":null}`, map[string]string{}},
+		{"form", form, formText, map[string]string{"text.txt": "käse", "in/form.csv": "a,b"}},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			s := askService(t, nil, factorial)
+			var kept []keptInput
+			require.NoError(t, json.Unmarshal(s.post("/v1/files", upload, uploadText).body, &kept))
+			run := s.run
+			var got []map[string]string
+			s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+				files, err := readInputs(spec)
+				got = append(got, files)
+				require.NoError(t, err)
+				return run(ctx, spec, events)
+			}
+			a := s.post("/run", c.contentType, strings.Replace(c.body, "%", kept[0].ID, 1))
+			require.Equal(t, http.StatusOK, a.StatusCode, "%s", a.body)
+			require.Equal(t, []map[string]string{c.want, c.want}, got)
+			entries, err := os.ReadDir(s.temp)
+			require.NoError(t, err)
+			require.Empty(t, entries)
+		})
+	}
 }

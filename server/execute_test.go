@@ -65,12 +65,15 @@ func TestLanguageOfTheRequest(t *testing.T) {
 		{"media type", "/v1/execute", "text/x-r", `1`, "r"},
 		{"query", "/v1/execute?language=r", "text/plain", `1`, "r"},
 		{"notebook", "/v1/execute", "application/json", book + "}", "r"},
+		{"notebook alone", "/v1/execute?timeout=5", "application/x-ipynb+json", `{"nbformat":4,"metadata":{"kernelspec":{"name":"ir","language":"R"}},"cells":[{"cell_type":"code","source":"1"}]}`, "r"},
+		{"notebook of nbformat 3", "/v1/execute", "application/x-ipynb+json", `{"nbformat":3,"worksheets":[{"cells":[{"cell_type":"code","input":"1","language":"R"}]}]}`, "r"},
 		{"notebook and field agree", "/v1/execute", "application/json", book + `,"language":"r"}`, "r"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s := newService(t)
 			s.replied(s.post(c.path, c.mediaType, c.body))
 			require.Equal(t, c.want, s.only().Environment.Name)
+			require.Equal(t, []string{"1"}, sources(t, s.only()))
 		})
 	}
 }

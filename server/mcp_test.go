@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -52,6 +53,19 @@ func callMCP(t *testing.T, session *sdk.ClientSession, name string, arguments ma
 	return result
 }
 
+func decoded(t *testing.T, object string) (v map[string]any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(object), &v))
+	return v
+}
+
+func mcpJSON(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(raw)
+}
+
 // mcpText is the first part of a result.
 func mcpText(t *testing.T, r *sdk.CallToolResult) string {
 	t.Helper()
@@ -61,14 +75,35 @@ func mcpText(t *testing.T, r *sdk.CallToolResult) string {
 }
 
 func TestMCPListsTools(t *testing.T) {
-	s := newService(t)
-	list, err := s.mcpClient("", nil).ListTools(context.Background(), nil)
-	require.NoError(t, err)
-	var names []string
-	for _, tool := range list.Tools {
-		names = append(names, tool.Name)
+	for _, c := range []struct {
+		desc   string
+		change []func(*Config)
+		want   []string
+	}{
+		{"alone", nil, []string{"run_python", "run_r", "about"}},
+		{"with sessions", []func(*Config){func(c *Config) { c.Sessions = runnertest.NewFakeSessions() }},
+			[]string{"run_python", "run_r", "about", "create_session", "close_session", "list_files", "read_file", "write_file"}},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			s := newService(t, c.change...)
+			client := s.mcpClient("", nil)
+			list, err := client.ListTools(context.Background(), nil)
+			require.NoError(t, err)
+			var names []string
+			for _, tool := range list.Tools {
+				names = append(names, tool.Name)
+			}
+			require.ElementsMatch(t, c.want, names)
+			for _, name := range append(names, "execute_python") { // nothing names a tool that is not there
+				require.Equal(t, slices.Contains(names, name), strings.Contains(client.InitializeResult().Instructions+mcpJSON(t, list), name), name)
+			}
+			told := mcpText(t, callMCP(t, client, "about", map[string]any{"language": "py"}))
+			for _, part := range []string{"numpy, pandas", "No corpora.", "30 seconds", "up to 300", "Other languages, about which language asks: r"} {
+				require.Contains(t, told, part)
+			}
+			require.Empty(t, s.started())
+		})
 	}
-	require.ElementsMatch(t, []string{"run_python", "run_r", "create_session", "close_session", "list_files", "read_file", "write_file"}, names)
 }
 
 func TestMCPRunsCode(t *testing.T) {
@@ -110,14 +145,18 @@ func TestMCPTellsOfFailures(t *testing.T) {
 	require.Contains(t, mcpText(t, r), "ValueError: no")
 	require.Contains(t, mcpText(t, r), "Hint: ")
 
-	r = callMCP(t, client, "run_python", map[string]any{})
-	require.True(t, r.IsError)
-	require.Contains(t, mcpText(t, r), "could not be read")
+	for _, c := range []struct{ arguments, want string }{
+		{`{}`, "could not be read"}, {`{"code":""}`, "Call run_python again"}, {`{"code":"1","dependencies":[1]}`, "Call run_python again"},
+		{`{"code":"","about":true}`, "ask the tool about"},
+	} {
+		r = callMCP(t, client, "run_python", decoded(t, c.arguments))
+		require.True(t, r.IsError)
+		require.Contains(t, mcpText(t, r), c.want)
+		require.NotContains(t, mcpText(t, r), "execute_python")
+	}
 	r = callMCP(t, client, "run_python", map[string]any{"code": "x", "timeout": 1e9})
 	require.True(t, r.IsError)
 	require.Contains(t, mcpText(t, r), "timeout")
-	r = callMCP(t, client, "list_files", map[string]any{"session": "x"})
-	require.True(t, r.IsError)
 }
 
 func TestMCPProgressAndCancellation(t *testing.T) {
@@ -161,6 +200,12 @@ func TestMCPSessions(t *testing.T) {
 	require.Equal(t, "hällo", mcpText(t, callMCP(t, client, "read_file", map[string]any{"session": id, "path": "/mnt/data/a/b.txt"})))
 	require.Contains(t, mcpText(t, callMCP(t, client, "list_files", map[string]any{"session": id})), "/mnt/data/a/b.txt (file, 6 bytes)")
 
+	r = callMCP(t, client, "create_session", map[string]any{"lang": "r"})
+	require.True(t, r.IsError)
+	require.Contains(t, mcpText(t, r), `unknown field "lang"`)
+	r = callMCP(t, client, "list_files", map[string]any{"session": "x"})
+	require.True(t, r.IsError)
+	require.Contains(t, mcpText(t, r), "create_session")
 	r = callMCP(t, client, "write_file", map[string]any{"session": id, "path": "b.bin", "content": "AAH/", "encoding": "base64"})
 	require.False(t, r.IsError)
 	r = callMCP(t, client, "read_file", map[string]any{"session": id, "path": "b.bin"})

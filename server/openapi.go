@@ -56,7 +56,7 @@ func withMediaTypes(doc []byte, all []environments.Environment) ([]byte, error) 
 	for _, e := range all {
 		for _, mediaType := range e.MediaTypes {
 			if there[mediaType] == nil {
-				added[mediaType] = map[string]any{"schema": map[string]string{"type": "string", "description": "Code in " + e.DisplayName}, "x-language": e.Language}
+				added[mediaType] = map[string]any{"schema": map[string]string{"type": "string", "format": "binary", "description": "Code in " + e.DisplayName}, "x-language": e.Language}
 			}
 		}
 	}
@@ -64,7 +64,9 @@ func withMediaTypes(doc []byte, all []environments.Environment) ([]byte, error) 
 		return doc, nil
 	}
 	more, err := json.Marshal(added)
-	return bytes.Replace(doc, content, slices.Concat(content[:len(content)-1], []byte(","), more[1:]), 1), err
+	// text/plain stays the last: of several types for code, clients that are generated send that.
+	last := bytes.Index(content, []byte(`"text/plain"`))
+	return bytes.Replace(doc, content, slices.Concat(content[:last], more[1:len(more)-1], []byte(","), content[last:]), 1), err
 }
 
 // wholeAPI is openAPI with what the foreign protocols' documents add to it.

@@ -65,7 +65,8 @@ func TestExamplesAreServed(t *testing.T) {
 			// What upload_file fetches.
 			origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a,b\n1,2\n")) }))
 			t.Cleanup(origin.Close)
-			model := agenttest.New(t, agenttest.Dialogue{Question: "5 factorial", Turns: []agenttest.Turn{{Text: "120"}}})
+			model := agenttest.New(t, agenttest.Dialogue{Question: "5 factorial", Turns: []agenttest.Turn{{Text: "120"}}},
+				agenttest.Dialogue{Question: "column b", Turns: []agenttest.Turn{{Text: "2"}}})
 			asked, err := provider.Open(provider.Settings{API: provider.Chat, Model: "m", BaseURL: model.URL()})
 			require.NoError(t, err)
 			sessions := runnertest.NewFakeSessions()

@@ -39,7 +39,8 @@ type request struct {
 // fileField is an entry of files.
 type fileField struct {
 	Name    *text `json:"name"`
-	Content *text `json:"content"`
+	Content *text `json:"content"` // in base64
+	Text    *text `json:"text"`    // as it stands
 	URL     *text `json:"url"`
 	ID      *text `json:"id"`
 }
@@ -118,7 +119,7 @@ func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error)
 		req, err = s.readJSON(r, work)
 	case mediaType == formType:
 		req, err = s.readForm(r, params["boundary"], work)
-	case s.isCode(mediaType):
+	case mediaType == notebookType || s.isCode(mediaType):
 		req, err = s.readCode(r, mediaType, query, work)
 	default:
 		return nil, unsupportedMedia("Content-Type: %s is not supported; %s", quote(mediaType), s.formsTaken())
@@ -129,8 +130,10 @@ func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error)
 	return req, req.readQuery(query)
 }
 
-// formType is the media type of a form with files.
-const formType = "multipart/form-data"
+const (
+	formType     = "multipart/form-data"      // a form with files
+	notebookType = "application/x-ipynb+json" // a notebook, as Jupyter calls it
+)
 
 // contentOf reads what a request says of its body; the media type is empty where that
 // is missing or malformed.
@@ -159,7 +162,7 @@ func (s *Server) isCode(mediaType string) bool {
 }
 
 func (s *Server) formsTaken() string {
-	types := []string{"application/json", "multipart/form-data", "text/plain"}
+	types := []string{"application/json", "multipart/form-data", "text/plain", notebookType}
 	for _, e := range s.environments {
 		types = append(types, e.MediaTypes...)
 	}

@@ -157,14 +157,14 @@ func (all *inputs) take(files []fileField, work *workspace) error {
 	for _, f := range files {
 		field := fmt.Sprintf("files[%d]", len(all.list))
 		from := 0
-		for _, given := range []*text{f.Content, f.URL, f.ID} {
+		for _, given := range []*text{f.Content, f.Text, f.URL, f.ID} {
 			if given != nil {
 				from++
 			}
 		}
 		switch {
 		case from != 1:
-			return malformed(field, "must have exactly one of content, url and id")
+			return malformed(field, "must have exactly one of content, text, url and id")
 		case f.URL != nil && *f.URL == "":
 			return unfit(field+".url", "is empty")
 		case f.ID != nil && *f.ID == "":
@@ -189,9 +189,9 @@ func (all *inputs) take(files []fileField, work *workspace) error {
 			in.id = string(*f.ID)
 			continue
 		}
-		data, why := decodeBase64(string(*f.Content))
-		if why != "" {
-			return malformed(field+".content", "%s", why)
+		data, p := f.data(field)
+		if p != nil {
+			return p
 		}
 		if len(data) <= spoolMemory {
 			in.data, in.size = data, int64(len(data))
@@ -203,6 +203,18 @@ func (all *inputs) take(files []fileField, work *workspace) error {
 		}
 	}
 	return nil
+}
+
+// data is what an entry itself holds.
+func (f fileField) data(field string) ([]byte, *problem) {
+	if f.Text != nil {
+		return []byte(*f.Text), nil
+	}
+	data, why := decodeBase64(string(*f.Content))
+	if why != "" {
+		return nil, malformed(field+".content", "%s", why)
+	}
+	return data, nil
 }
 
 // decodeBase64 takes the standard alphabet with its padding (RFC 4648, section

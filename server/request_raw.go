@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// readCode takes a body that is the code itself; what else there is to say
+// readCode takes a body that is the code itself, or a notebook; what else there is to say
 // stands in the query.
 func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, work *workspace) (*request, error) {
 	if r.ContentLength > s.maxBody {
@@ -35,15 +35,17 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 		return nil, ofBody(err, notWhole)
 	}
 	raw, err := body.bytes()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(raw) == 0 {
+	case len(raw) == 0:
 		return nil, malformed("", "the body is empty")
-	}
-	if !utf8.Valid(raw) {
+	case mediaType == notebookType:
+		req.Notebook = raw // which Adopt checks
+	case !utf8.Valid(raw):
 		return nil, malformed("code", "is not valid UTF-8")
+	default:
+		req.Code = ptr(text(raw))
 	}
-	req.Code = ptr(text(raw))
 	return req, nil
 }

@@ -68,7 +68,7 @@ func TestBadJSON(t *testing.T) {
 
 		{"notebook of another type", `{"notebook":7}`, 400, "notebook"},
 		{"notebook without cells", `{"notebook":{"nbformat":4}}`, 400, "notebook: "},
-		{"notebook of another version", `{"notebook":{"nbformat":3,"worksheets":[]}}`, 422, "notebook.nbformat: "},
+		{"notebook of another version", `{"notebook":{"nbformat":2,"worksheets":[]}}`, 422, "notebook.nbformat: "},
 		{"notebook with a bad cell", `{"notebook":{"nbformat":4,"cells":[{"cell_type":"code","source":1}]}}`, 400, "notebook.cells[0].source: "},
 		{"notebook of an unknown language", `{"notebook":{"nbformat":4,"metadata":{"kernelspec":{"name":"j","language":"julia"}},"cells":[{"cell_type":"code","source":""}]}}`, 422, "notebook.metadata.kernelspec.language: \"julia\" is not known; there are: python, r"},
 		{"notebook of another language", `{"language":"r","notebook":{"nbformat":4,"metadata":{"kernelspec":{"name":"p","language":"python"}},"cells":[{"cell_type":"code","source":""}]}}`, 422, "language: "},
@@ -88,7 +88,10 @@ func TestBadJSON(t *testing.T) {
 		{"env value with NUL", `{"code":"x","env":{"A":"\u0000"}}`, 422, "env.A: has a NUL"},
 		{"env too large", `{"code":"x","env":{"A":"` + strings.Repeat("x", 65536) + `"}}`, 422, "env: "},
 
-		{"no content", file(`{"name":"a"}`), 400, "files[0]: must have exactly one of content, url and id"},
+		{"an unknown field of a file", file(`{"name":"a","text":"","encoding":"utf-8"}`), 400, "files[0].encoding: there is no such field"},
+		{"content and text", file(`{"name":"a","content":"","text":""}`), 400, "files[0]: must have exactly one of"},
+		{"text of another type", file(`{"name":"a","text":1}`), 400, "files[0].text: must be a string"},
+		{"no content", file(`{"name":"a"}`), 400, "files[0]: must have exactly one of content, text, url and id"},
 		{"content and url", file(`{"name":"a","content":"","url":"http://x/"}`), 400, "files[0]: must have exactly one of"},
 		{"empty URL", file(`{"name":"b","content":""},{"name":"a","url":""}`), 422, "files[1].url: is empty"},
 		{"no name", file(`{"content":""}`), 400, "files[0].name: is missing"},
@@ -124,7 +127,13 @@ func TestBadRequestsOfOtherForms(t *testing.T) {
 		detail                                string
 	}{
 		{"no content type", "POST", "/v1/execute", "", "x", 415, "Content-Type: is missing"},
-		{"other content type", "POST", "/v1/execute", "application/xml", "x", 415, `"application/xml" is not supported; supported are application/json, multipart/form-data, text/plain`},
+		{"notebook alone that is none", "POST", "/v1/execute", "application/x-ipynb+json", "[1]", 400, "notebook: is a list, want an object"},
+		{"notebook alone that is broken", "POST", "/v1/execute", "application/x-ipynb+json", `{"nbformat":4,`, 400, "notebook: is not valid JSON"},
+		{"notebook alone of broken UTF-8", "POST", "/v1/execute", "application/x-ipynb+json", "{\"nbformat\":4,\"x\":\"\xff\"}", 400, "notebook: is not valid JSON"},
+		{"notebook alone that is null", "POST", "/v1/execute", "application/x-ipynb+json", "null", 400, "exactly one of"},
+		{"notebook alone of another version", "POST", "/v1/execute", "application/x-ipynb+json", `{"nbformat":2}`, 422, "notebook.nbformat: is 2, want 4 or 3"},
+		{"notebook alone, of nothing", "POST", "/v1/execute", "application/x-ipynb+json", "", 400, "the body is empty"},
+		{"other content type", "POST", "/v1/execute", "application/xml", "x", 415, `"application/xml" is not supported; supported are application/json, multipart/form-data, application/x-ipynb+json, text/plain`},
 		{"form of a page", "POST", "/v1/execute", "application/x-www-form-urlencoded", "code=x", 415, "Content-Type"},
 		{"other charset", "POST", "/v1/execute", "text/plain; charset=latin1", "x", 415, "charset"},
 		{"empty code", "POST", "/v1/execute", "text/x-python", "", 400, "the body is empty"},

@@ -118,24 +118,9 @@ func (s *Server) openSession(c echo.Context) error {
 	if err := errors.Join(mayOpen(), caller.MayUseCPU()); err != nil {
 		return err // before its body is read
 	}
-	work := &workspace{parent: s.tempDir}
-	defer func() {
-		if err := work.remove(); err != nil {
-			s.log.ErrorContext(c.Request().Context(), "a request's temporary folder is left", "error", err)
-		}
-	}()
-	intake := func() {}
-	defer func() { intake() }()
-	work.reserve = func() error {
-		select {
-		case s.intake <- struct{}{}:
-			intake = sync.OnceFunc(func() { <-s.intake })
-			return nil
-		default:
-			return intakeFull()
-		}
-	}
 	r := c.Request()
+	work, read, remove := s.newWorkspace(r.Context())
+	defer remove()
 	req, err := s.readSessionRequest(r, work)
 	if err != nil {
 		return err
@@ -152,7 +137,7 @@ func (s *Server) openSession(c echo.Context) error {
 	if spec.Inputs, err = s.gather(r.Context(), spec.Owner, &req.inputs, spec.Limits.DataSize, work); err != nil {
 		return err
 	}
-	intake()
+	read()
 	if err := mayOpen(); err != nil { // others may have been opened since
 		return err
 	}
@@ -171,6 +156,30 @@ func (s *Server) openSession(c echo.Context) error {
 		slog.String("environment", spec.Environment.Name), slog.Duration("ttl", spec.TTL), slog.Duration("idle", spec.Idle))...)
 	c.Response().Header().Set(echo.HeaderLocation, sessionsPath+"/"+spec.ID)
 	return fresh(c, http.StatusCreated, s.aboutSession(session.Info()))
+}
+
+// newWorkspace returns one for a request, which takes a place of Config.MaxIntake with its first
+// file. read gives the place back, and may be called again; remove does so too, and deletes
+// the files.
+func (s *Server) newWorkspace(ctx context.Context) (work *workspace, read, remove func()) {
+	work = &workspace{parent: s.tempDir}
+	intake := func() {}
+	work.reserve = func() error {
+		select {
+		case s.intake <- struct{}{}:
+			intake = sync.OnceFunc(func() { <-s.intake })
+			return nil
+		default:
+			return intakeFull()
+		}
+	}
+	read = func() { intake() }
+	return work, read, func() {
+		read()
+		if err := work.remove(); err != nil {
+			s.log.ErrorContext(ctx, "a request's temporary folder is left", "error", err)
+		}
+	}
 }
 
 // sessionSpec checks everything in a request that can be checked before a file is

@@ -70,7 +70,7 @@ func (s *Server) callTool(c echo.Context) error {
 		return asked.request(s.maxTimeout, work)
 	})
 	if err != nil {
-		return asked.refuse(c, err)
+		return s.refuse(c, asked, err)
 	}
 	defer t.leave()
 	c.Set(runKey, t.id)
@@ -81,15 +81,23 @@ func (s *Server) callTool(c echo.Context) error {
 	case err != nil || c.Request().Context().Err() != nil:
 		return s.whyNot(c.Request().Context(), err)
 	case end.problem != nil:
-		return asked.refuse(c, end.problem)
+		return s.refuse(c, asked, end.problem)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswerOf(asked, e.plan, e.answer))
 }
 
-// refuse answers a call that was not run: with a message for the model, where it can do
+// errAbout is of a call that asks about the tool, and wants nothing to be run.
+var errAbout = errors.New("the call is about the tool")
+
+// refuse answers a call that was not run: with what it asks about the tool, or with a message for the model, where it can do
 // something about it.
-func (asked *toolRequest) refuse(c echo.Context, err error) error {
+func (s *Server) refuse(c echo.Context, asked *toolRequest, err error) error {
+	if errors.Is(err, errAbout) {
+		about := s.aboutTool()
+		about.Languages, about.Session = asked.languages, asked.Session != nil
+		return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswer{Message: tool.Told(asked.call, about), Notation: asked.call.Notation})
+	}
 	why := asked.ofModel(err)
 	if why == nil {
 		return err
@@ -180,6 +188,9 @@ func (asked *toolRequest) ofModel(err error) error {
 func (asked *toolRequest) request(maxTimeout time.Duration, work *workspace) (*request, error) {
 	if err := asked.read(); err != nil {
 		return nil, err
+	}
+	if asked.call.About {
+		return nil, errAbout
 	}
 	req := &request{
 		Code: ptr(text(asked.call.Code)), Session: asked.Session, Env: asked.Env,

@@ -104,9 +104,13 @@ func TestToolCallsWithPackagesThatCannotBe(t *testing.T) {
 func TestToolsSayWhatCanBeInstalled(t *testing.T) {
 	s := newService(t, withAllPackages(&fakePackages{policy: dependencies.Policy{Allow: []string{"polars", "jq"}}}))
 	all := string(s.get("/v1/tools?notation=anthropic").body)
-	require.Contains(t, all, "numpy, pandas. More can be installed, of these packages alone: polars, jq. Name them in dependencies, as pip does.")
-	require.Contains(t, all, "Nothing more can be installed for R.")
-	require.Contains(t, all, "the code itself can download and install nothing")
+	require.Contains(t, all, "Packages can be installed: name them in dependencies.")
+	told := func(language string) string {
+		return fmt.Sprint(s.callTool(`{"call":{"code":"","about":true,"language":"` + language + `"}}`).Message)
+	}
+	require.Contains(t, told("python"), "numpy, pandas.\n- More can be installed, of these packages alone: polars, jq. Name them in dependencies, as pip does.")
+	require.Contains(t, told("r"), "R here:\n- Nothing more can be installed.")
+	require.Contains(t, all, "the code itself can download nothing")
 	require.Contains(t, all, `"dependencies":{`)
 	for _, query := range []string{"session=true", "language=r"} {
 		one := string(s.get("/v1/tools?notation=anthropic&" + query).body)
@@ -204,9 +208,9 @@ func TestMCPWithPackages(t *testing.T) {
 		raw, err := json.Marshal(tool.InputSchema)
 		require.NoError(t, err)
 		takes[tool.Name] = strings.Contains(string(raw), `"dependencies":{`)
-		require.Equal(t, tool.Name == "run_python", strings.Contains(tool.Description, "More can be installed: name it in dependencies, as pip does."), tool.Name)
+		require.Equal(t, tool.Name == "run_python", strings.Contains(tool.Description, "Packages can be installed: name them in dependencies."), tool.Name)
 	}
-	require.Equal(t, map[string]bool{"run_python": true, "run_r": false, "create_session": true,
+	require.Equal(t, map[string]bool{"run_python": true, "run_r": false, "about": false, "create_session": true,
 		"close_session": false, "list_files": false, "read_file": false, "write_file": false}, takes)
 
 	r := callMCP(t, client, "run_python", map[string]any{"code": "x", "dependencies": "polars six"})

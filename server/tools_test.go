@@ -46,7 +46,7 @@ func TestToolsAreListed(t *testing.T) {
 	require.Equal(t, "execute_python", all.Name)
 	require.Len(t, all.Tools, 4)
 	description := all.Tools["anthropic"][0]["description"].(string)
-	for _, part := range []string{"numpy, pandas", "No corpora.", "30 seconds", "300", "Nothing is kept", "no network"} {
+	for _, part := range []string{"numpy, pandas", "about: true", "Nothing is kept", "no network"} {
 		require.Contains(t, description, part)
 	}
 	var one struct {
@@ -212,4 +212,34 @@ func TestToolsKnowAllLanguages(t *testing.T) {
 	a = s.callTool(`{"session":"` + shell + `","call":{"code":"x = 1","language":"python"}}`)
 	require.False(t, a.Ran)
 	require.Contains(t, fmt.Sprint(a.Message), "its language is \"python\", and this session runs bash")
+}
+
+// TestToolCallsAboutTheTool: a model may ask for what the description leaves out, in each
+// notation; nothing is run.
+func TestToolCallsAboutTheTool(t *testing.T) {
+	s := newService(t)
+	for _, c := range []struct{ desc, call, notation, in string }{
+		{"chat_completions", `{"id":"call_1","type":"function","function":{"name":"execute_python","arguments":"{\"code\":\"\",\"about\":true}"}}`, "chat_completions", `"tool_call_id":"call_1"`},
+		{"responses, without code", `{"type":"function_call","call_id":"call_1","name":"execute_python","arguments":"{\"about\":true}"}`, "responses", `"type":"function_call_output"`},
+		{"anthropic, with code", `{"type":"tool_use","id":"call_1","name":"execute_python","input":{"code":"print(2)","about":true}}`, "anthropic", `"type":"tool_result"`},
+		{"gemini, as text", `{"functionCall":{"name":"execute_python","args":{"code":"","about":"true","language":"py"}}}`, "gemini", `"response":{"output":`},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			s.t = t
+			a := s.callTool(`{"call":` + c.call + `}`)
+			require.Equal(t, c.notation, a.Notation)
+			require.False(t, a.Ran)
+			require.Nil(t, a.Result)
+			raw, err := json.Marshal(a.Message)
+			require.NoError(t, err)
+			for _, part := range []string{c.in, "Nothing was run.", "numpy, pandas", "No corpora.", "30 seconds", "up to 300", "Other languages, about which language asks: r."} {
+				require.Contains(t, string(raw), part)
+			}
+		})
+	}
+	require.Contains(t, fmt.Sprint(s.callTool(`{"call":{"about":true,"language":"r"}}`).Message), "What there is to know of R here")
+	require.Contains(t, fmt.Sprint(s.callTool(`{"call":{"about":true,"language":"x"}}`).Message), "this tool runs python, r")
+	require.Empty(t, s.started())
+	s.callTool(`{"call":{"code":"1","about":"what this is for"}}`)
+	require.Equal(t, []string{"1"}, sources(t, s.only()), "another word is not the question")
 }

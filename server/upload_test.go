@@ -131,8 +131,8 @@ func TestBadIDs(t *testing.T) {
 		{"empty", `{"name":"a","id":""}`, 422, "files[0].id: is empty"},
 		{"of another type", `{"name":"a","id":7}`, 400, "files[0].id: must be a string"},
 		{"without a name", `{"id":"file_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9"}`, 400, "files[0].name: is missing"},
-		{"with a content", `{"name":"a","id":"x","content":""}`, 400, "files[0]: must have exactly one of content, url and id"},
-		{"with a url", `{"name":"a","id":"x","url":"http://x"}`, 400, "files[0]: must have exactly one of content, url and id"},
+		{"with a content", `{"name":"a","id":"x","content":""}`, 400, "files[0]: must have exactly one of content, text, url and id"},
+		{"with a url", `{"name":"a","id":"x","url":"http://x"}`, 400, "files[0]: must have exactly one of content, text, url and id"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s.t = t

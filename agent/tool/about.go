@@ -19,20 +19,38 @@ func (a About) names() (names []string) {
 	return names
 }
 
+// first is the language of a call that names none.
+func (a About) first() Language {
+	if len(a.Languages) > 0 {
+		return a.Languages[0]
+	}
+	return Language{Name: python, Title: "Python", Packages: a.Packages, Notes: a.Notes}
+}
+
+// title is a language's name in a sentence.
+func (l Language) title() string {
+	if l.Title == "" || len(l.Title) > maxRuns/2 {
+		return l.Name
+	}
+	return l.Title
+}
+
 // runs names what the tool runs: "Python", "R", "Python 3, R or Bash".
 func (a About) runs() string {
-	var titles []string
-	for _, l := range a.Languages {
-		titles = append(titles, l.Title)
-	}
-	switch n := len(titles); {
-	case n == 0 || n == 1 && a.Languages[0].Name == python:
+	if len(a.Languages) == 0 || len(a.Languages) == 1 && a.Languages[0].Name == python {
 		return "Python"
-	case n == 1:
-		return titles[0]
-	default:
+	}
+	titles, size := []string{}, 0
+	for i, l := range a.Languages {
+		if size += len(l.title()) + len(", "); i > 0 && size > maxRuns {
+			return fmt.Sprintf("%s or %d other languages'", strings.Join(titles, ", "), len(a.Languages)-i)
+		}
+		titles = append(titles, l.title())
+	}
+	if n := len(titles); n > 1 {
 		return strings.Join(titles[:n-1], ", ") + " or " + titles[n-1]
 	}
+	return titles[0]
 }
 
 // program is what code is, for its description.
@@ -43,32 +61,42 @@ func (a About) program() string {
 	return a.runs() + " program"
 }
 
-// aboutLanguages says what is installed, for each language.
-func (a About) aboutLanguages(line func(format string, args ...any)) {
-	one := func(title string, l Language, notes []string) {
-		if title != "" {
-			title = " for " + title
-		}
-		switch {
-		case len(l.Packages) > 0:
-			line("Installed%s besides the standard library: %s. %s", title, named(l.Packages), a.more("", l))
-		case a.installs():
-			line("%s", a.more(title, l))
-		}
-		for _, note := range notes[:min(len(notes), maxNotes)] {
-			line("%s", note)
+// Tell is all that a model may want to know of one language; "" is the first. Where it is not
+// known, the answer is of the first too.
+func (a About) Tell(language string) string {
+	about := a.first()
+	for _, l := range a.Languages {
+		if language != "" && l.answers(language) {
+			about = l
 		}
 	}
-	switch {
-	case len(a.Languages) == 0:
-		one("", Language{Packages: a.Packages}, a.Notes)
-	case len(a.Languages) == 1:
-		one("", a.Languages[0], a.Languages[0].Notes)
-	default:
-		for _, l := range a.Languages {
-			one(l.Title, l, titled(l))
+	lines := []string{"Nothing was run. What there is to know of " + about.title() + " here:"}
+	if len(about.Packages) > 0 {
+		lines = append(lines, fmt.Sprintf("- Installed besides the standard library: %s.", strings.Join(about.Packages, ", ")))
+	}
+	lines = append(lines, "- "+a.more(about))
+	for _, note := range about.Notes {
+		lines = append(lines, "- "+note)
+	}
+	if a.MaxTimeout > a.Timeout {
+		lines = append(lines, fmt.Sprintf("- A call is stopped after %v seconds; timeout asks for more, up to %v.", a.Timeout.Seconds(), a.MaxTimeout.Seconds()))
+	} else if ends := a.ends(); ends != "" {
+		lines = append(lines, "- "+ends)
+	}
+	if a.Network {
+		lines = append(lines, "- The network is closed, unless this call was given it, and then hosts that the operator allows are reached.")
+	}
+	lines = append(lines, "- "+a.kept())
+	var others []string
+	for _, l := range a.Languages {
+		if l.Name != about.Name {
+			others = append(others, l.Name)
 		}
 	}
+	if len(others) > 0 {
+		lines = append(lines, "- Other languages, about which language asks: "+strings.Join(others, ", ")+".")
+	}
+	return Cut(strings.Join(lines, "\n"), DefaultBudget)
 }
 
 // installs reports whether calls may name packages: a session's are chosen when it is
@@ -78,16 +106,16 @@ func (a About) installs() bool {
 }
 
 // more says how a program gets what is not installed.
-func (a About) more(title string, l Language) string {
+func (a About) more(l Language) string {
 	switch {
 	case a.installs() && l.Dependencies != "" && l.Allowed != nil:
-		return fmt.Sprintf("More can be installed%s, of these packages alone: %s. Name them in dependencies, as %s does.", title, named(l.Allowed), l.Dependencies)
+		return fmt.Sprintf("More can be installed, of these packages alone: %s. Name them in dependencies, as %s does.", strings.Join(l.Allowed, ", "), l.Dependencies)
 	case a.installs() && l.Dependencies != "":
-		return fmt.Sprintf("More can be installed%s: name it in dependencies, as %s does.", title, l.Dependencies)
+		return fmt.Sprintf("More can be installed: name it in dependencies, as %s does.", l.Dependencies)
 	case a.Network:
-		return "Nothing more can be installed" + title + " but from hosts that are allowed."
+		return "Nothing more can be installed but from hosts that are allowed."
 	}
-	return "Nothing more can be installed" + title + "."
+	return "Nothing more can be installed."
 }
 
 // examples are entries in a notation, where one name is as good as another.
@@ -99,7 +127,7 @@ func (a About) DependenciesSchema() map[string]any {
 	if !a.installs() {
 		return nil
 	}
-	about := "Packages that the program needs beside those that are installed, by their names, with versions if need be"
+	about := "Packages to be installed before, beside those that are there: names, with versions if need be"
 	var such []string
 	for _, l := range a.Languages {
 		if example := examples[l.Dependencies]; example != "" && l.Allowed == nil && !slices.Contains(such, example) {
@@ -110,14 +138,6 @@ func (a About) DependenciesSchema() map[string]any {
 		about += ", such as " + strings.Join(such, " or ")
 	}
 	return map[string]any{
-		"type": "array", "items": map[string]any{"type": "string"}, "description": about + ". They are installed before it runs.",
+		"type": "array", "items": map[string]any{"type": "string"}, "description": about + ".",
 	}
-}
-
-// titled are the notes of a language among others, which its name comes before.
-func titled(l Language) (notes []string) {
-	for _, note := range l.Notes {
-		notes = append(notes, l.Title+": "+note)
-	}
-	return notes
 }

@@ -26,10 +26,11 @@ const (
 
 // Arguments are those of a call.
 type Arguments struct {
-	Code         string        // not blank, valid UTF-8
+	Code         string        // not blank, valid UTF-8; but with About
 	Language     string        // the name of one of the languages; "": not given
 	Timeout      time.Duration // 0: not given
 	Dependencies []string      // packages to be installed, as the model names them: valid UTF-8, none blank
+	About        bool          // nothing is to be run: the model asks what it may rely on, see About.Tell
 }
 
 // CallError is a call that cannot be read in one way only. Nothing may be run by it.
@@ -39,12 +40,15 @@ type CallError struct {
 	packages bool // that the call names cannot be had; else it cannot be read
 }
 
-func (e *CallError) Error() string {
+func (e *CallError) Error() string { return e.Told(Name) }
+
+// Told is Error where the tool has another name.
+func (e *CallError) Told(name string) string {
 	if e.packages {
-		return fmt.Sprintf("The packages of the call cannot be installed: %s. Nothing was run. Call %s again without dependencies, or with others that can be.", e.Reason, Name)
+		return fmt.Sprintf("The packages of the call cannot be installed: %s. Nothing was run. Call %s again without dependencies, or with others that can be.", e.Reason, name)
 	}
 	return fmt.Sprintf("The call could not be read: %s. Nothing was run. Call %s again, with its arguments as one JSON object: "+
-		`{"code": "import math\nprint(math.pi)"}. The whole program is one string; in it a line break is \n, a double quote \" and a backslash \\.`, e.Reason, Name)
+		`{"code": "import math\nprint(math.pi)"}. The whole program is one string; in it a line break is \n, a double quote \" and a backslash \\.`, e.Reason, name)
 }
 
 func unreadable(format string, args ...any) error {
@@ -101,6 +105,9 @@ func checked(a Arguments, err error) (Arguments, error) {
 	switch {
 	case err != nil:
 		return Arguments{}, err
+	case a.About:
+		a.Code = ""
+		return a, nil
 	case len(a.Code) > MaxArguments:
 		return Arguments{}, unreadable("its program is longer than %d bytes", MaxArguments)
 	case strings.TrimSpace(a.Code) == "":
@@ -195,6 +202,8 @@ func (p parser) fromObject(v value, wrappers int) (Arguments, error) {
 			if a.Dependencies = append(a.Dependencies, more...); len(a.Dependencies) > MaxDependencies {
 				return a, unreadable("its dependencies are more than %d", MaxDependencies)
 			}
+		case name == "about":
+			a.About = m.value.kind == isBool && m.value.text == "true" || m.value.kind == isString && strings.EqualFold(strings.TrimSpace(m.value.text), "true")
 		case name == "language" && m.value.kind == isString:
 			known, ok := p.language(m.value.text)
 			if !ok {
@@ -202,6 +211,9 @@ func (p parser) fromObject(v value, wrappers int) (Arguments, error) {
 			}
 			a.Language = known
 		}
+	}
+	if a.About {
+		return a, nil
 	}
 	found, err := codeOf(v)
 	if err != nil {

@@ -106,20 +106,23 @@ func TestDefinitionsSayWhatCanBeInstalled(t *testing.T) {
 		parts     []string
 		not, such string // such: "" where calls may name none
 	}{
-		{"nothing", tool.About{Languages: []tool.Language{golang}}, []string{"nothing can be downloaded or installed"}, "dependencies", ""},
+		{"nothing", tool.About{Languages: []tool.Language{golang}}, []string{"nothing can be downloaded or installed"}, "in dependencies", ""},
 		{"all of pip", tool.About{Languages: []tool.Language{python}},
-			[]string{"numpy. More can be installed: name it in dependencies, as pip does.", "no network: the code itself can download and install nothing"}, "Nothing more", `such as "polars==1.*".`},
+			[]string{"numpy.\n- More can be installed: name it in dependencies, as pip does.", "no network: the code itself can download nothing"}, "Nothing more", `such as "polars==1.*".`},
 		{"some of pip", tool.About{Languages: []tool.Language{few}},
-			[]string{"numpy. More can be installed, of these packages alone: polars, six. Name them in dependencies, as pip does."}, "Nothing more", `if need be.`},
+			[]string{"numpy.\n- More can be installed, of these packages alone: polars, six. Name them in dependencies, as pip does."}, "Nothing more", `if need be.`},
 		{"several languages", tool.About{Languages: []tool.Language{python, r, golang}},
-			[]string{"for Python 3 besides the standard library: numpy. More can be installed: ", "More can be installed for R: name it in dependencies, as apt does.", "Nothing more can be installed for Go."},
+			[]string{"numpy.\n- More can be installed: ", "- More can be installed: name it in dependencies, as apt does.", "- Nothing more can be installed."},
 			"nothing can be downloaded", `such as "polars==1.*".`},
 		{"a session", tool.About{Languages: []tool.Language{python}, Session: true}, []string{"Nothing more can be installed.", "nothing can be downloaded or installed"}, "dependencies", ""},
 		{"a network", tool.About{Languages: []tool.Language{python, {Name: "x", Title: "X", Packages: []string{"y"}}}, Network: true},
-			[]string{"More can be installed: name it", "Nothing more can be installed but from hosts that are allowed."}, "itself", `such as "polars==1.*".`},
+			[]string{"More can be installed: name it", "Nothing more can be installed but from hosts that are allowed.", "Packages can be installed: "}, "itself", `such as "polars==1.*".`},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			description := c.about.Description()
+			for _, l := range c.about.Languages {
+				description += "\n" + c.about.Tell(l.Name)
+			}
 			for _, part := range c.parts {
 				require.Contains(t, description, part)
 			}
@@ -127,7 +130,7 @@ func TestDefinitionsSayWhatCanBeInstalled(t *testing.T) {
 			for _, n := range tool.Notations() {
 				raw, err := json.Marshal(tool.Definition(n, c.about))
 				require.NoError(t, err)
-				require.Equal(t, c.such != "", strings.Contains(string(raw), `"dependencies":{"description":"Packages that`), n)
+				require.Equal(t, c.such != "", strings.Contains(string(raw), `"dependencies":{"description":"Packages to be`), n)
 				if want, _ := json.Marshal(c.such); c.such != "" {
 					require.Contains(t, string(raw), strings.Trim(string(want), `"`))
 				}

@@ -3,8 +3,8 @@
 // of the providers. It sends nothing itself, and knows no provider's client.
 //
 //  1. Definition gives what a request to the model has in its list of tools. Its
-//     description is made of an About: what is installed and can be, what is kept, how long a
-//     run may take.
+//     description is made of an About, and short; a call with the argument about is answered
+//     with the rest, by Told: what is installed and can be, how long a run may take, notes.
 //  2. Parse reads a call as the model emitted it, whole; ParseArguments reads the
 //     arguments alone. Models break the form of a call more often than their code, so
 //     both mend what can be mended in one way only, see arguments.go. What cannot is a

@@ -49,11 +49,12 @@ func TestDefinitionOfLanguages(t *testing.T) {
 	about := tool.About{Languages: languages}
 	description := about.Description()
 	for _, part := range []string{
-		"Runs Python 3, JavaScript (Deno) or Bash code", "Installed for Python 3 besides the standard library: numpy.",
-		"JavaScript (Deno): Cells cannot be interrupted.", "(plt.show())",
+		"Runs Python 3, JavaScript (Deno) or Bash code", "Installed for Python 3: numpy.", "(plt.show())",
 	} {
 		require.Contains(t, description, part)
 	}
+	require.Contains(t, about.Tell("js"), "JavaScript (Deno) here:\n- Nothing more can be installed.\n- Cells cannot be interrupted.\n")
+	require.Contains(t, about.Tell("js"), "Other languages, about which language asks: python, bash.")
 	for _, n := range tool.Notations() {
 		raw, err := json.Marshal(tool.Definition(n, about))
 		require.NoError(t, err)

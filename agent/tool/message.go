@@ -126,6 +126,9 @@ func Message(c Call, r Result, o Options) any {
 	return c.message(Text(r, o), r.Failed(), parts(c.Notation, r, o))
 }
 
+// Told is the message for a call with About: what a says of the call's language.
+func Told(c Call, a About) any { return c.message(a.Tell(c.Language), false, nil) }
+
 // Refusal is the message for a call that was not run.
 func Refusal(c Call, why error) any { return c.message(why.Error(), true, nil) }
 

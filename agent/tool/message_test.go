@@ -197,12 +197,14 @@ func TestEssence(t *testing.T) {
 func TestDefinitions(t *testing.T) {
 	about := tool.About{Packages: []string{"numpy", "pandas"}, Notes: []string{"No corpora."}, Timeout: 30 * time.Second, MaxTimeout: 300 * time.Second}
 	description := about.Description()
-	for _, part := range []string{"numpy, pandas", "No corpora.", "/mnt/data", "no network", "30 seconds", "300", "Nothing is kept"} {
+	for _, part := range []string{"numpy, pandas", "/mnt/data", "no network", "Nothing is kept", "about: true"} {
 		require.Contains(t, description, part)
+	}
+	for _, part := range []string{"numpy, pandas", "No corpora.", "30 seconds", "up to 300", "Nothing is kept"} {
+		require.Contains(t, about.Tell(""), part)
 	}
 	about.Session = true
 	require.NotContains(t, about.Description(), "Nothing is kept")
-	require.Less(t, tool.Tokens(description), 500)
 	for n, path := range map[tool.Notation][]string{
 		tool.ChatCompletions: {"function", "parameters"}, tool.Responses: {"parameters"}, tool.Anthropic: {"input_schema"},
 	} {

@@ -39,3 +39,25 @@ func TestPromisesAreHeld(t *testing.T) {
 		require.NotEmpty(t, cases, id)
 	}
 }
+
+// TestDocumentsNameTheProgram: what people are to type has the program's path, from the checkout.
+func TestDocumentsNameTheProgram(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	typed := regexp.MustCompile(`(?m)^(?:    |\t)?\s*(?:[A-Z_]+=\S+ |.*\| )*((?:\S*/)?notebox) (?:serve|image|key|chat|mcp|discord|healthcheck)\b.*$`)
+	inline := regexp.MustCompile("`(?:[^`\n]*\\| )?((?:bin/)?notebox) (?:serve|image|key|chat|mcp|discord|healthcheck) [^`\n]+`")
+	found := 0
+	for _, file := range append(files, "../../README.md") {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, pattern := range []*regexp.Regexp{typed, inline} {
+			for _, m := range pattern.FindAllStringSubmatch(string(text), -1) {
+				require.Equal(t, "bin/notebox", m[1], "%s: %s", file, m[0])
+				found++
+			}
+		}
+		require.NotRegexp(t, `(?m)notebox key( *#.*)?$`, string(text), "%s: a key has a name", file)
+	}
+	require.Greater(t, found, 10)
+}

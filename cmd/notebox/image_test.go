@@ -97,11 +97,10 @@ plt.savefig("text.png")`,
 // TestExamples runs what people copy.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command("go", "run", "../../examples/analysis", "-url", suite.program.url(), "-folder", "../../examples/analysis").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "status: ok")
-	require.Contains(t, string(out), "rides-by-month.xlsx")
-	require.Contains(t, string(out), "fetched")
+	out := say(t, "../../examples/analysis/main.go", "../..")
+	require.Contains(t, out, "status: ok")
+	require.Contains(t, out, "rides-by-month.xlsx")
+	require.Contains(t, out, "fetched")
 
 	cells, err := os.ReadFile("../../examples/requests/cells.json")
 	require.NoError(t, err)

@@ -1,7 +1,7 @@
 """A model that runs Python: notebox as the function tool of a chat, with OpenAI's
 official client. Any endpoint that speaks Chat Completions will do.
 
-    pip install openai
+    pip install openai==3.54.0
     OPENAI_API_KEY=… python functiontool.py "What is the sum of the first 100 primes?"
 
 OPENAI_BASE_URL, OPENAI_MODEL, NOTEBOX_URL and NOTEBOX_API_KEY say where things are.

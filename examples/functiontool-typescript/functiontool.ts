@@ -1,7 +1,7 @@
 // A model that runs Python: notebox as the function tool of a chat, with OpenAI's
 // official client. Any endpoint that speaks Chat Completions will do.
 //
-//	npm install openai
+//	npm install openai@7 tsx@4
 //	OPENAI_API_KEY=… npx tsx functiontool.ts "What is the sum of the first 100 primes?"
 //
 // OPENAI_BASE_URL, OPENAI_MODEL, NOTEBOX_URL and NOTEBOX_API_KEY say where things are.
@@ -38,4 +38,4 @@ async function ask(question: string): Promise<string | null> {
   throw new Error(`no answer after ${maxSteps} steps`);
 }
 
-console.log(await ask(process.argv.slice(2).join(" ")));
+ask(process.argv.slice(2).join(" ")).then(console.log);

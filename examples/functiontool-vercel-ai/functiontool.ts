@@ -1,7 +1,7 @@
 // A model that runs Python: notebox as a tool() of the Vercel AI SDK, with any
 // endpoint that speaks Chat Completions.
 //
-//	npm install ai @ai-sdk/openai-compatible
+//	npm install ai@7 @ai-sdk/openai-compatible@3 tsx@4
 //	OPENAI_API_KEY=… npx tsx functiontool.ts "What is the sum of the first 100 primes?"
 //
 // OPENAI_BASE_URL, OPENAI_MODEL, NOTEBOX_URL and NOTEBOX_API_KEY say where things are.
@@ -25,7 +25,7 @@ async function pythonTool() {
   const { description, parameters } = (await notebox("/v1/tools?notation=responses")).tools.responses[0];
   return tool({
     description,
-    inputSchema: jsonSchema<{ code: string; timeout?: number }>(parameters),
+    inputSchema: jsonSchema<{ code: string; language?: string; timeout?: number }>(parameters),
     execute: async (input, { toolCallId }) => {
       const call = { type: "function_call", call_id: toolCallId, name: "execute_python", arguments: JSON.stringify(input) };
       return (await notebox("/v1/tools/call", { call })).message.output as string;
@@ -33,15 +33,20 @@ async function pythonTool() {
   });
 }
 
-const provider = createOpenAICompatible({
-  name: "model",
-  baseURL: process.env.OPENAI_BASE_URL ?? "https://api.openai.com/v1",
-  apiKey: process.env.OPENAI_API_KEY,
-});
-const { text } = await generateText({
-  model: provider(process.env.OPENAI_MODEL ?? "gpt-5.2"),
-  prompt: process.argv.slice(2).join(" "),
-  tools: { execute_python: await pythonTool() },
-  stopWhen: stepCountIs(10),
-});
-console.log(text);
+/** Has the model answer a question, and runs what it asks for. */
+async function ask(question: string): Promise<string> {
+  const provider = createOpenAICompatible({
+    name: "model",
+    baseURL: process.env.OPENAI_BASE_URL ?? "https://api.openai.com/v1",
+    apiKey: process.env.OPENAI_API_KEY,
+  });
+  const { text } = await generateText({
+    model: provider(process.env.OPENAI_MODEL ?? "gpt-5.2"),
+    prompt: question,
+    tools: { execute_python: await pythonTool() },
+    stopWhen: stepCountIs(10),
+  });
+  return text;
+}
+
+ask(process.argv.slice(2).join(" ")).then(console.log);

@@ -79,6 +79,11 @@ func TestExecutions(t *testing.T) {
 		_, err = executionOf(language, json.RawMessage(`{"code":"1","dependencies":{"a":"1"}}`))
 		require.ErrorContains(t, err, "its dependencies are no list of strings")
 	}
+	for _, language := range []string{"python", "r"} { // null is as good as not given
+		e, err = executionOf(language, json.RawMessage(`{"code":"1","session":null,"timeout":null,"dependencies":null,"about":null}`))
+		require.NoError(t, err)
+		require.Equal(t, execution{Code: "1", Language: language}, e)
+	}
 	_, err = executionOf("r", json.RawMessage(`{"input":"1"}`))
 	require.ErrorContains(t, err, "code is missing")
 }

@@ -104,6 +104,13 @@ func executionOf(language string, raw json.RawMessage) (execution, error) {
 		if e.Timeout == 0 {
 			e.Timeout = a.Timeout.Seconds()
 		}
+		if err == nil && a.About {
+			return e, errors.New("nothing was run: ask the tool " + aboutTool)
+		}
+		var unread *tool.CallError
+		if errors.As(err, &unread) { // the tool has another name here
+			return e, errors.New(unread.Told(toolName(language)))
+		}
 		return e, err
 	}
 	if err != nil || json.Unmarshal(given.Code, &e.Code) != nil || strings.TrimSpace(e.Code) == "" {

@@ -19,6 +19,7 @@ type environmentList struct {
 		Timeout    float64 `json:"timeout_seconds"`
 		MaxTimeout float64 `json:"max_timeout_seconds"`
 		Network    bool
+		Sessions   *bool
 	}
 }
 
@@ -34,6 +35,23 @@ type environment struct {
 		Allowed  []string
 	}
 }
+
+// about is what a model is told of the service.
+func (list environmentList) about() tool.About {
+	about := tool.About{
+		Timeout: secondsOf(list.Limits.Timeout), MaxTimeout: secondsOf(list.Limits.MaxTimeout), Network: list.Limits.Network,
+		Ask: "The tool " + aboutTool + " says what is installed and what else to know of a language.",
+	}
+	for _, e := range list.Environments {
+		if e.available() {
+			about.Languages = append(about.Languages, e.language())
+		}
+	}
+	return about
+}
+
+// available reports whether e's image is installed; a notebox of before has all.
+func (e environment) available() bool { return e.Available == nil || *e.Available }
 
 // language is what a model is told of e.
 func (e environment) language() tool.Language {
@@ -71,22 +89,38 @@ func NewServer(ctx context.Context, api API, of func(*sdk.CallToolRequest) API, 
 	}
 	s := &server{api: of, budget: o.Budget}
 	out := sdk.NewServer(&sdk.Implementation{Name: "notebox", Title: "notebox", Version: o.Version}, &sdk.ServerOptions{
-		Instructions: "Runs code in isolated sandboxes. For work in steps, create_session first, and give its id to the other tools: " +
-			"variables and files in /mnt/data stay there. Without a session each run is alone.",
+		Instructions: list.instructions(),
 		Logger:       o.Log,
 		GetSessionID: o.sessionID,
 		Capabilities: &sdk.ServerCapabilities{},
 	})
-	var languages []tool.Language
+	about := list.about()
 	for _, e := range list.Environments {
-		if e.Available == nil || *e.Available { // a notebox of before has all
-			languages = append(languages, e.language())
+		if e.available() {
 			out.AddTool(s.runTool(e, list))
 		}
 	}
-	s.addSessions(out, languages)
-	s.addFiles(out)
+	addAbout(out, about)
+	if list.sessions() {
+		s.addSessions(out, about.Languages)
+		s.addFiles(out)
+	}
 	return out, nil
+}
+
+// sessions reports whether there are any; a notebox of before has them.
+func (list environmentList) sessions() bool {
+	return list.Limits.Sessions == nil || *list.Limits.Sessions
+}
+
+// instructions are what clients put before the tools' descriptions.
+func (list environmentList) instructions() string {
+	const always = "Runs code in isolated sandboxes. The tool " + aboutTool + " says what is installed in a language and what else to know of it."
+	if !list.sessions() {
+		return always + " Each run is alone: nothing is kept between runs."
+	}
+	return always + " For work in steps, create_session first, and give its id to the other tools: " +
+		"variables and files in /mnt/data stay there. Without a session each run is alone."
 }
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
@@ -98,25 +132,32 @@ func toolName(language string) string {
 }
 
 func (s *server) runTool(e environment, list environmentList) (*sdk.Tool, sdk.ToolHandler) {
-	about := tool.About{Languages: []tool.Language{e.language()}, Timeout: secondsOf(list.Limits.Timeout), MaxTimeout: secondsOf(list.Limits.MaxTimeout), Network: list.Limits.Network}
-	description := about.Description() + "\nWith a session of " + e.Language + " from create_session, variables and files stay for the next run in it."
-	if e.Language == "bash" {
-		description += " In a session of another language the code is a shell command beside its interpreter, with the same files."
+	about := list.about()
+	about.Languages = []tool.Language{e.language()}
+	var after []string
+	if list.sessions() {
+		after = append(after, "With a session of "+e.Language+" from create_session, variables and files stay for the next run in it.")
+	}
+	if list.sessions() && e.Language == "bash" {
+		after = append(after, "In a session of another language the code is a shell command beside its interpreter, with the same files.")
 	}
 	properties := map[string]any{
-		"code":    text("The program, as plain text: no Markdown fence around it."),
-		"session": text("Id of a session in which to run. Left out: a fresh sandbox, which nothing is kept of."),
+		"code": text("The program, as plain text: no Markdown fence around it."),
 		"timeout": map[string]any{"type": "number", "exclusiveMinimum": 0,
 			"description": fmt.Sprintf("Seconds after which the run is stopped, at most %v. %v where it is left out.", list.Limits.MaxTimeout, list.Limits.Timeout)},
 	}
+	if list.sessions() {
+		properties["session"] = text("Id of a session in which to run. Left out: a fresh sandbox, which nothing is kept of.")
+	}
 	install := about.DependenciesSchema()
 	if install != nil {
-		description += " The packages of a session are those that create_session was given."
-		install["description"] = fmt.Sprint(install["description"], " Not with session: create_session takes those of a session.")
+		if list.sessions() {
+			install["description"] = fmt.Sprint(install["description"], " Not with session: create_session takes them.")
+		}
 		properties["dependencies"] = install
 	}
 	return &sdk.Tool{
-		Name: toolName(e.Language), Title: "Run " + e.DisplayName, Description: description,
+		Name: toolName(e.Language), Title: "Run " + e.DisplayName, Description: about.Description(after...),
 		InputSchema:  object([]string{"code"}, properties),
 		OutputSchema: runSchema,
 		Annotations: &sdk.ToolAnnotations{Title: "Run " + e.DisplayName, DestructiveHint: new(bool),

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,9 @@ func toolCall[In any](do func(context.Context, *sdk.CallToolRequest, In) (*sdk.C
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var in In
 		if len(req.Params.Arguments) > 0 {
-			if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
+			decoder := json.NewDecoder(bytes.NewReader(req.Params.Arguments))
+			decoder.DisallowUnknownFields()
+			if err := decoder.Decode(&in); err != nil {
 				return failure(fmt.Errorf("the arguments are not as the tool's schema says: %w", err)), nil
 			}
 		}
@@ -51,21 +54,13 @@ type openedSession struct {
 }
 
 func (s *server) addSessions(out *sdk.Server, languages []tool.Language) {
-	language := text("Of the session. Left out: the first that there is a tool for.")
-	var names []string
-	for _, l := range languages {
-		names = append(names, l.Name)
-	}
-	if len(names) > 0 {
-		language["enum"] = names
-	}
 	properties := map[string]any{
-		"language": language,
+		"language": languageOf(languages, "Of the session. Left out: the first that there is a tool for."),
 		"ttl":      map[string]any{"type": "number", "exclusiveMinimum": 0, "description": "Seconds after which it ends in any case."},
 	}
 	install := tool.About{Languages: languages}.DependenciesSchema()
 	if install != nil {
-		install["description"] = fmt.Sprint(install["description"], " For all runs of the session; others cannot be added later. In the notation of the language, see its tool.")
+		install["description"] = fmt.Sprint(install["description"], " For all runs of the session; none can be added later.")
 		properties["dependencies"] = install
 	}
 	out.AddTool(&sdk.Tool{

@@ -177,7 +177,7 @@ func encode(mediaType string, v any) (body []byte, contentType string, err error
 	switch mediaType {
 	case "":
 		return nil, "", nil
-	case "application/json":
+	case "application/json", "application/x-ipynb+json":
 		body, err = json.Marshal(v)
 		return body, mediaType, err
 	case "multipart/form-data":

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"notebox/agent"
+)
+
+// maxAsked bounds a question itself, without its files, in bytes.
+const maxAsked = 1 << 20
+
+// question is a POST /run as it was written, in either form.
+type question struct {
+	Input jsontext.Value `json:"input"` // what is no string is as good as not given
+	Files []fileField    `json:"files"`
+
+	inputs inputs // Files, and the file parts of a form
+}
+
+// questionParts are the parts of a form that are fields.
+var questionParts = []string{"input", "files"}
+
+func (q *question) setPart(name string, raw []byte) (err error) {
+	switch name {
+	case "input":
+		q.Input, err = jsontext.AppendQuote(nil, raw)
+	case "files":
+		err = decodeJSON(name, raw, &q.Files)
+	}
+	return err
+}
+
+// text is what is asked, "" where it is not given.
+func (q *question) text() (asked string) {
+	_ = json.Unmarshal(q.Input, &asked)
+	return strings.TrimSpace(asked)
+}
+
+// missingInput is what existing tools of this kind answer, and their clients look for. detail
+// is what else is wrong.
+type missingInput struct{ detail string }
+
+func (m *missingInput) Error() string { return "Missing input field" }
+
+func (m *missingInput) body() map[string]string {
+	body := map[string]string{"error": m.Error()}
+	if m.detail != "" {
+		body["detail"] = m.detail
+	}
+	return body
+}
+
+// readQuestion decodes the body: a form, or JSON whatever its Content-Type says, as existing
+// clients send it. Its error is a *missingInput where nothing is asked.
+func (s *Server) readQuestion(r *http.Request, work *workspace) (*question, error) {
+	if _, err := parameters(r); err != nil {
+		return nil, err
+	}
+	mediaType, params, err := contentOf(r)
+	if err != nil {
+		return nil, err
+	}
+	q := new(question)
+	if mediaType == formType {
+		f := &form{server: s, work: work, names: questionParts, inputs: &q.inputs, set: q.setPart}
+		err = f.read(r, params["boundary"])
+	} else {
+		err = s.readQuestionJSON(r, work, q)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case q.text() == "":
+		return nil, &missingInput{}
+	case len(q.Input) > maxAsked:
+		return nil, tooLarge("input", "is larger than %d bytes", maxAsked)
+	}
+	err = q.inputs.take(q.Files, work)
+	q.Files = nil
+	return q, err
+}
+
+func (s *Server) readQuestionJSON(r *http.Request, work *workspace, q *question) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	if err != nil {
+		return ofBody(err, notWhole)
+	}
+	return s.withText(r, body, func(raw []byte) error {
+		if len(bytes.TrimSpace(raw)) == 0 {
+			return nil
+		}
+		err := decodeJSON("", raw, q)
+		if err != nil && json.Valid(raw) {
+			if _ = json.Unmarshal(raw, q); q.text() == "" {
+				return &missingInput{err.Error()}
+			}
+		}
+		return err
+	})
+}
+
+// given are the files of a question, as an agent has them.
+func (s *Server) given(ctx context.Context, owner string, all *inputs, work *workspace) (files []agent.File, err error) {
+	room := s.limits.DataSize
+	if all.size() > room {
+		return nil, tooMuch(room)
+	}
+	if err := checkURLs(all); err != nil {
+		return nil, err
+	}
+	if _, err := s.gather(ctx, owner, all, room, work); err != nil {
+		return nil, err
+	}
+	for _, in := range all.list {
+		files = append(files, agent.File{Name: in.name, Size: in.size, Open: in.open})
+	}
+	return files, nil
+}

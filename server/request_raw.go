@@ -34,16 +34,14 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 	if err != nil {
 		return nil, ofBody(err, notWhole)
 	}
-	raw, err := body.bytes()
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) == 0 {
-		return nil, malformed("", "the body is empty")
-	}
-	if !utf8.Valid(raw) {
-		return nil, malformed("code", "is not valid UTF-8")
-	}
-	req.Code = ptr(text(raw))
-	return req, nil
+	return req, s.withText(r, work, body, func(raw []byte) error {
+		if len(raw) == 0 {
+			return malformed("", "the body is empty")
+		}
+		if !utf8.Valid(raw) {
+			return malformed("code", "is not valid UTF-8")
+		}
+		req.Code = ptr(text(raw))
+		return nil
+	})
 }

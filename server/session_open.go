@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,14 +19,14 @@ import (
 // sessionRequest is a POST /v1/sessions as it was written, in whichever form. A nil
 // field was not given.
 type sessionRequest struct {
-	Language *text         `json:"language"`
-	TTL      *seconds      `json:"ttl"`
-	Idle     *seconds      `json:"idle"`
-	Files    []fileField   `json:"files"`
-	Env      map[text]text `json:"env"`
-	Network  *bool         `json:"network"`
+	Language *text      `json:"language"`
+	TTL      *seconds   `json:"ttl"`
+	Idle     *seconds   `json:"idle"`
+	Files    fileFields `json:"files"`
+	Env      variables  `json:"env"`
+	Network  *bool      `json:"network"`
 
-	Dependencies []text `json:"dependencies"`
+	Dependencies packageList `json:"dependencies"`
 
 	inputs inputs // Files, and the file parts of a form
 }
@@ -71,7 +70,7 @@ func (s *Server) readSessionRequest(r *http.Request, work *workspace) (*sessionR
 	case r.ContentLength == 0:
 		return req, nil
 	case mediaType == "application/json":
-		err = s.readObject(r, work, req, func() error { return nil })
+		err = s.readObject(r, work, req, func() error { return req.takeFiles(work) })
 	case mediaType == formType:
 		f := &form{server: s, work: work, names: sessionParts, inputs: &req.inputs, set: req.setPart}
 		err = f.read(r, params["boundary"])
@@ -81,9 +80,14 @@ func (s *Server) readSessionRequest(r *http.Request, work *workspace) (*sessionR
 	if err != nil {
 		return nil, err
 	}
-	err = req.inputs.take(req.Files, work)
+	return req, req.takeFiles(work)
+}
+
+// takeFiles moves Files to the inputs.
+func (req *sessionRequest) takeFiles(work *workspace) error {
+	err := req.inputs.take(req.Files, work)
 	req.Files = nil
-	return req, err
+	return err
 }
 
 // parameters reads the query, in which nothing but those names may be, each once: a
@@ -118,23 +122,8 @@ func (s *Server) openSession(c echo.Context) error {
 	if err := errors.Join(mayOpen(), caller.MayUseCPU()); err != nil {
 		return err // before its body is read
 	}
-	work := &workspace{parent: s.tempDir}
-	defer func() {
-		if err := work.remove(); err != nil {
-			s.log.ErrorContext(c.Request().Context(), "a request's temporary folder is left", "error", err)
-		}
-	}()
-	intake := func() {}
-	defer func() { intake() }()
-	work.reserve = func() error {
-		select {
-		case s.intake <- struct{}{}:
-			intake = sync.OnceFunc(func() { <-s.intake })
-			return nil
-		default:
-			return intakeFull()
-		}
-	}
+	work := s.newWorkspace(caller.Owner())
+	defer s.clear(c.Request().Context(), work)
 	r := c.Request()
 	req, err := s.readSessionRequest(r, work)
 	if err != nil {
@@ -152,7 +141,7 @@ func (s *Server) openSession(c echo.Context) error {
 	if spec.Inputs, err = s.gather(r.Context(), spec.Owner, &req.inputs, spec.Limits.DataSize, work); err != nil {
 		return err
 	}
-	intake()
+	work.leave()
 	if err := mayOpen(); err != nil { // others may have been opened since
 		return err
 	}

@@ -10,25 +10,25 @@ import (
 //
 //  1. An owner has at most as many sessions as it leaves room for: half of all if one owner
 //     crowds in, a third each if two do, and so on. The first one is always allowed.
-//  2. If there is no room at all, an owner that opens a session gets the room of another's
-//     that has two more at least. So sessions from a time when there was one owner, or
-//     when the limit was higher, keep nobody out.
+//  2. An owner that is refused by that, and has less than its equal part, gets the room of
+//     an owner that has more than its equal part. So sessions from a time when there was
+//     one owner, or when the limit was higher, keep nobody out.
 //  3. If room for a sandbox is short, a session ends that has been idle for EvictAfter: of
 //     an owner that has at least as many as the one that needs room.
 //
 // The session that ends is of the owner that has most, and of these the one that is idle for
 // longest. One that is in use never ends.
 type sessionShare struct {
-	all   int
 	owned map[string]int // sessions that are open, or are being opened, by owner
-	room  int            // for sessions: what is left of it
+	all   int            // of owned
+	most  int            // that there is room for
 }
 
 // share counts. The lock is held.
 func (l *LiveSessions) share() sessionShare {
-	s := sessionShare{owned: maps.Clone(l.opening), room: l.options.MaxSessions}
-	if most := l.pool.options.MaxSandboxes; most > 0 {
-		s.room = min(s.room, most)
+	s := sessionShare{owned: maps.Clone(l.opening), most: l.options.MaxSessions}
+	if sandboxes := l.pool.options.MaxSandboxes; sandboxes > 0 {
+		s.most = min(s.most, sandboxes)
 	}
 	for key, session := range l.open {
 		if session.use.end() == nil {
@@ -38,24 +38,28 @@ func (l *LiveSessions) share() sessionShare {
 	for _, n := range s.owned {
 		s.all += n
 	}
-	s.room -= s.all
 	return s
 }
 
 // makeRoom refuses an owner one more session, or makes room for it if need be. The lock is
 // held.
 func (l *LiveSessions) makeRoom(owner string, s sessionShare) error {
-	owned, shared := s.owned[owner], l.options.Shared()
-	for ; shared && s.room <= 0 && l.evict(s, owned+2, 0); s = l.share() {
+	owned, owners, room := s.owned[owner], len(s.owned), s.most-s.all
+	if owned == 0 {
+		owners++
 	}
+	part := max(1, s.most/owners)
+	crowds := l.options.Shared() && owned >= room && (owned > 0 || room <= 0)
 	switch {
+	case crowds && owned < part && l.evict(s, part+1, 0):
+		return nil
 	case s.all >= l.options.MaxSessions:
 		return &Error{
 			Code:       CodeFull,
 			Message:    fmt.Sprintf("as many sessions are open as this service has room for, which is %d", l.options.MaxSessions),
 			RetryAfter: l.nextExpiry(""),
 		}
-	case shared && owned > 0 && owned >= s.room:
+	case crowds && owned > 0:
 		return &Error{
 			Code:       CodeShare,
 			Message:    fmt.Sprintf("this caller has %d sessions open, and the rest of the room is for others: close one", owned),

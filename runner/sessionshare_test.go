@@ -39,6 +39,20 @@ func TestSessionShare(t *testing.T) {
 		require.NoError(t, err, "an owner without any gets the room of who has most")
 		s.requireGone(first, runner.GoneEvicted)
 		require.Len(t, s.all.List("a"), 7)
+		for range 3 {
+			_, err = open("b")
+			require.NoError(t, err, "it has less than an equal part")
+		}
+		_, err = open("b")
+		requireCode(t, runner.CodeFull, err)
+		require.Len(t, s.all.List("a"), 4)
+		for _, own := range s.all.List("b") {
+			if own.ID != opened.Info().ID {
+				session, err := s.all.Find("b", own.ID)
+				require.NoError(t, err)
+				require.NoError(t, session.Close(t.Context()))
+			}
+		}
 		for _, own := range s.all.List("a") {
 			session, err := s.all.Find("a", own.ID)
 			require.NoError(t, err)

@@ -31,7 +31,7 @@ const groupsAtOnce = 3
 // checks are the functions that a case may name.
 func checks() map[string]Check {
 	all := map[string]Check{}
-	for _, some := range []map[string]Check{resourceChecks, outputChecks, isolationChecks, postureChecks, fileChecks, requestChecks, sessionChecks} {
+	for _, some := range []map[string]Check{resourceChecks, outputChecks, isolationChecks, postureChecks, fileChecks, requestChecks, sessionChecks, shareChecks} {
 		maps.Copy(all, some)
 	}
 	return all

@@ -128,10 +128,18 @@ func multiline(v jsontext.Value) (string, bool) {
 	return joined.String(), ok && err == nil
 }
 
-// Depth returns how deep objects and lists nest in raw JSON. It needs no stack and
-// no valid JSON, so that it can stand before every parser.
-func Depth(raw []byte) int {
-	deepest, level, quoted := 0, 0, false
+// Shape is what raw JSON costs to read.
+type Shape struct {
+	Depth  int // how deep objects and lists nest
+	Values int // values and names, or some more
+	Names  int // the most names of objects that are open at one time: readers keep them to find one that is there twice
+}
+
+// ShapeOf measures raw. It needs little memory, no stack and no valid JSON, so that it can
+// stand before every parser. Names of objects deeper than MaxDepth are not counted.
+func ShapeOf(raw []byte) (s Shape) {
+	var names [MaxDepth + 2]int // by level
+	level, open, quoted := 0, 0, false
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; {
 		case c == '"':
@@ -141,13 +149,30 @@ func Depth(raw []byte) int {
 		case quoted:
 		case c == '{' || c == '[':
 			level++
-			deepest = max(deepest, level)
+			s.Depth = max(s.Depth, level)
+			s.Values++
 		case c == '}' || c == ']':
+			if level >= 0 && level < len(names) {
+				open -= names[level]
+				names[level] = 0
+			}
 			level--
+		case c == ',':
+			s.Values++
+		case c == ':':
+			s.Values++
+			if level >= 0 && level < len(names) {
+				names[level]++
+				open++
+				s.Names = max(s.Names, open)
+			}
 		}
 	}
-	return deepest
+	return s
 }
+
+// Depth returns how deep objects and lists nest in raw JSON, see ShapeOf.
+func Depth(raw []byte) int { return ShapeOf(raw).Depth }
 
 // withoutNaN returns raw with NaN, Infinity and -Infinity, which Python's json
 // writes and JSON does not have, replaced by null. Without them it is raw itself.

@@ -42,7 +42,7 @@ func (a *Admission) With(next Runner) *Admission {
 // both say when to come back. The end of ctx frees the place at once.
 func (a *Admission) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, error) {
 	asked := time.Now()
-	place, err := a.enter(ctx, spec.Owner)
+	leave, err := a.Enter(ctx, spec.Owner)
 	spec.Observe.tell(PhaseQueue, asked)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -52,15 +52,26 @@ func (a *Admission) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, 
 	}
 	spec.WaitUntil = asked.Add(a.limits.MaxWait) // for a sandbox, too
 	entered := time.Now()
-	defer func() {
-		a.held.add(time.Since(entered))
-		a.queue.release(place)
-	}()
+	defer leave()
 	out, err := a.next.Run(ctx, spec, events)
 	if out != nil {
 		out.Usage.Queue += entered.Sub(asked)
 	}
 	return out, err
+}
+
+// Enter takes a place for something else than a run, in the same turns, and fails as Run
+// does, or with ctx's error. leave gives the place back, and must be called.
+func (a *Admission) Enter(ctx context.Context, owner string) (leave func(), err error) {
+	place, err := a.enter(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	entered := time.Now()
+	return func() {
+		a.held.add(time.Since(entered))
+		a.queue.release(place)
+	}, nil
 }
 
 // ShareWaiting changes AdmissionLimits.ShareWaiting, for those that come from then on.

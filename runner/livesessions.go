@@ -30,6 +30,7 @@ type SessionOptions struct {
 	MaxSessions int           // open at one time, of all owners; 0 is DefaultMaxSessions
 	MaxWait     time.Duration // of Open for room; 0 is DefaultSessionWait
 	EvictAfter  time.Duration // idle, before a session may end for want of room; 0 is DefaultEvictAfter
+	Shared      func() bool   // there are several owners, see sessionShare; nil: there is one
 	RecordDir   string        // folder of what a later process has to know, see Restore; "": none goes on with them
 	Log         *slog.Logger  // nil: slog.Default()
 }
@@ -42,15 +43,14 @@ type LiveSessions struct {
 	log       *slog.Logger
 	records   *sessionRecords
 
-	mu       sync.Mutex
-	open     map[sessionKey]*LiveSession
-	opening  map[string]int // by owner
-	starting int            // all of opening
-	closed   bool
-	gone     *goneMemory
-	opened   int
-	ended    map[GoneReason]int
-	work     sync.WaitGroup // ends of sessions
+	mu      sync.Mutex
+	open    map[sessionKey]*LiveSession
+	opening map[string]int // by owner
+	closed  bool
+	gone    *goneMemory
+	opened  int
+	ended   map[GoneReason]int
+	work    sync.WaitGroup // ends of sessions
 }
 
 // sessionKey is what a session is found by: another owner's is none.
@@ -68,6 +68,9 @@ func NewLiveSessions(pool *Pool, admission *Admission, o SessionOptions) *LiveSe
 	if o.EvictAfter <= 0 {
 		o.EvictAfter = DefaultEvictAfter
 	}
+	if o.Shared == nil {
+		o.Shared = func() bool { return false }
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -77,7 +80,7 @@ func NewLiveSessions(pool *Pool, admission *Admission, o SessionOptions) *LiveSe
 		records: &sessionRecords{folder: o.RecordDir, log: o.Log},
 		gone:    newGoneMemory(), ended: map[GoneReason]int{},
 	}
-	pool.OnShort(l.evict)
+	pool.OnShort(l.evictFor)
 	return l
 }
 
@@ -101,12 +104,8 @@ func (l *LiveSessions) reserve(spec SessionSpec) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	owned := l.opening[spec.Owner]
-	for key := range l.open {
-		if key.owner == spec.Owner {
-			owned++
-		}
-	}
+	share := l.share()
+	owned := share.owned[spec.Owner]
 	switch {
 	case l.closed:
 		return &Error{Code: CodeUnavailable, Message: "the service is going down"}
@@ -118,22 +117,17 @@ func (l *LiveSessions) reserve(spec SessionSpec) error {
 			Message:    fmt.Sprintf("this caller has %d sessions open and may have %d: close one", owned, spec.MaxOwned),
 			RetryAfter: l.nextExpiry(spec.Owner),
 		}
-	case len(l.open)+l.starting >= l.options.MaxSessions:
-		return &Error{
-			Code:       CodeFull,
-			Message:    fmt.Sprintf("as many sessions are open as this service has room for, which is %d", l.options.MaxSessions),
-			RetryAfter: l.nextExpiry(""),
-		}
+	}
+	if err := l.makeRoom(spec.Owner, share); err != nil {
+		return err
 	}
 	l.opening[spec.Owner]++
-	l.starting++
 	return nil
 }
 
 func (l *LiveSessions) unreserve(owner string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.starting--
 	if l.opening[owner]--; l.opening[owner] == 0 {
 		delete(l.opening, owner)
 	}
@@ -159,7 +153,7 @@ func (l *LiveSessions) nextExpiry(owner string) time.Duration {
 func (l *LiveSessions) start(ctx context.Context, spec SessionSpec) (*LiveSession, error) {
 	until := time.Now().Add(l.options.MaxWait)
 	for {
-		c, err := l.pool.takeSession(ctx, spec.Environment, spec.Limits, until)
+		c, err := l.pool.takeSession(ctx, spec.Owner, spec.Environment, spec.Limits, until)
 		if err != nil {
 			return nil, err
 		}
@@ -235,22 +229,6 @@ func (l *LiveSessions) all() []*LiveSession {
 		out = append(out, s)
 	}
 	return out
-}
-
-// evict ends the session that has been idle for longest, in the background, where
-// there is one to spare. It reports whether there was.
-func (l *LiveSessions) evict() bool {
-	var longest *LiveSession
-	var since time.Time
-	for _, s := range l.all() {
-		if idle, ok := s.use.idleSince(); ok && (longest == nil || idle.Before(since)) {
-			longest, since = s, idle
-		}
-	}
-	if longest == nil || time.Since(since) < l.options.EvictAfter {
-		return false
-	}
-	return longest.endIdle(since, &GoneError{Reason: GoneEvicted, At: time.Now()})
 }
 
 // Close ends all sessions, and returns when that is done, or ctx ends. There are no more

@@ -63,10 +63,10 @@ type Pool struct {
 	running  int
 	sessions int
 	removing int
-	failing  map[string]failures // starts that failed since one did not, by environment
-	demand   int                 // starts for runs that wait
-	room     []chan struct{}     // those who wait for existing to fall, first come first served
-	short    func() bool         // see OnShort; may be nil
+	failing  map[string]failures     // starts that failed since one did not, by environment
+	demand   int                     // starts for runs that wait
+	room     []chan struct{}         // those who wait for existing to fall, first come first served
+	short    func(owner string) bool // see OnShort; may be nil
 
 	closing context.Context
 	close   context.CancelFunc
@@ -153,8 +153,9 @@ func (p *Pool) Stats() PoolStats {
 }
 
 // take returns a sandbox that is ready and that nobody else has had. until
-// bounds the wait for room; the zero time does not. The caller gives it to done.
-func (p *Pool) take(ctx context.Context, env Environment, l Limits, until time.Time) (*conversation, error) {
+// bounds the wait for room; the zero time does not. owner is for whom. The caller gives it
+// to done.
+func (p *Pool) take(ctx context.Context, owner string, env Environment, l Limits, until time.Time) (*conversation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (p *Pool) take(ctx context.Context, env Environment, l Limits, until time.T
 		p.demand++
 		p.mu.Unlock()
 	}
-	return p.startFor(ctx, env, l, until)
+	return p.startFor(ctx, owner, env, l, until)
 }
 
 // giveUp ends what a run had claimed that is no more.
@@ -203,14 +204,14 @@ func (p *Pool) giveUp(got claimed) {
 //
 // Where the run leaves, the start goes on to its end and is for nothing: so what
 // exists is counted at all times.
-func (p *Pool) startFor(ctx context.Context, env Environment, l Limits, until time.Time) (*conversation, error) {
+func (p *Pool) startFor(ctx context.Context, owner string, env Environment, l Limits, until time.Time) (*conversation, error) {
 	defer func() {
 		p.mu.Lock()
 		p.demand--
 		p.fillAfter(fillDelay)
 		p.mu.Unlock()
 	}()
-	if err := p.awaitRoom(ctx, until); err != nil {
+	if err := p.awaitRoom(ctx, owner, until); err != nil {
 		return nil, err
 	}
 	started := make(chan claimed, 1)
@@ -334,7 +335,7 @@ func (p *Pool) kill(s Sandbox) {
 
 // awaitRoom takes room for one more sandbox, the oldest of another stock's if
 // need be.
-func (p *Pool) awaitRoom(ctx context.Context, until time.Time) error {
+func (p *Pool) awaitRoom(ctx context.Context, owner string, until time.Time) error {
 	p.mu.Lock()
 	if p.enter() {
 		p.mu.Unlock()
@@ -349,7 +350,7 @@ func (p *Pool) awaitRoom(ctx context.Context, until time.Time) error {
 		defer cancel()
 		ctx = bounded
 	}
-	if p.awaitTurn(ctx, mine, short) {
+	if p.awaitTurn(ctx, owner, mine, short) {
 		return nil
 	}
 	p.mu.Lock()

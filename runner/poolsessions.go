@@ -10,10 +10,10 @@ import (
 const shortTick = time.Second
 
 // OnShort has the pool call yield where somebody waits for room and no warm sandbox is
-// left to give it. yield makes room for one, in its own time, by the end of a sandbox
+// left to give it. yield makes room for one of an owner's, in its own time, by the end of a sandbox
 // that the pool has as a session's, and reports whether it could. It is set
 // before the pool is used.
-func (p *Pool) OnShort(yield func() bool) {
+func (p *Pool) OnShort(yield func(owner string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.short = yield
@@ -21,15 +21,15 @@ func (p *Pool) OnShort(yield func() bool) {
 
 // awaitTurn waits for mine to be closed, and reports whether that was before the end of
 // ctx. short is that nothing has been done for room so far.
-func (p *Pool) awaitTurn(ctx context.Context, mine chan struct{}, short bool) bool {
+func (p *Pool) awaitTurn(ctx context.Context, owner string, mine chan struct{}, short bool) bool {
 	p.mu.Lock()
 	yield := p.short
 	p.mu.Unlock()
 	if yield == nil {
-		yield = func() bool { return false }
+		yield = func(string) bool { return false }
 	}
 	if short {
-		yield()
+		yield(owner)
 	}
 	again := time.NewTicker(shortTick)
 	defer again.Stop()
@@ -45,14 +45,14 @@ func (p *Pool) awaitTurn(ctx context.Context, mine chan struct{}, short bool) bo
 		short := len(p.room) > p.removing && p.room[0] == mine // one at a time
 		p.mu.Unlock()
 		if short {
-			yield()
+			yield(owner)
 		}
 	}
 }
 
 // takeSession is take of a sandbox that is a session's from then on.
-func (p *Pool) takeSession(ctx context.Context, env Environment, l Limits, until time.Time) (*conversation, error) {
-	c, err := p.take(ctx, env, l, until)
+func (p *Pool) takeSession(ctx context.Context, owner string, env Environment, l Limits, until time.Time) (*conversation, error) {
+	c, err := p.take(ctx, owner, env, l, until)
 	if err != nil {
 		return nil, err
 	}

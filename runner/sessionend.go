@@ -30,18 +30,16 @@ func (s *LiveSession) finish(end *GoneError) bool { return s.endIdle(time.Time{}
 // endIdle is finish of a session that was not used since then, if not zero.
 func (s *LiveSession) endIdle(unused time.Time, end *GoneError) bool {
 	s.all.mu.Lock()
-	known := s.all.open[s.key()] == s
-	if known && s.use.stop(end, unused) {
-		s.all.work.Add(1) // under the lock, which settled's callers had after it
-		s.all.mu.Unlock()
-		go func() {
-			defer s.all.work.Done()
-			s.wind(end)
-		}()
-		return true
+	defer s.all.mu.Unlock()
+	return s.endIdleLocked(unused, end)
+}
+
+func (s *LiveSession) endIdleLocked(unused time.Time, end *GoneError) bool {
+	if s.all.open[s.key()] != s || !s.use.stop(end, unused) {
+		return false
 	}
-	s.all.mu.Unlock()
-	return false
+	s.all.work.Go(func() { s.wind(end) }) // under the lock, which settled's callers had after it
+	return true
 }
 
 // wind ends what goes on in a session that is over, and its sandbox.

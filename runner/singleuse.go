@@ -41,7 +41,7 @@ func (r *SingleUse) Run(ctx context.Context, spec Spec, events Sink) (*Outcome, 
 
 func (r *SingleUse) try(ctx context.Context, spec Spec, events Sink, asked time.Time) (*Outcome, error) {
 	began := time.Now()
-	c, err := r.pool.take(ctx, spec.Environment, spec.Limits, spec.WaitUntil)
+	c, err := r.pool.take(ctx, spec.Owner, spec.Environment, spec.Limits, spec.WaitUntil)
 	spec.Observe.tell(PhaseAcquire, began)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -1,11 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -64,8 +64,8 @@ func (s *Server) runAgent(c echo.Context) error {
 	if err := caller.MayBeginRun(); err != nil {
 		return err // before its body is read
 	}
-	work, read, remove := s.newWorkspace(c.Request().Context())
-	defer remove()
+	work := s.newWorkspace(caller.Owner())
+	defer s.clear(c.Request().Context(), work)
 	asked, err := s.readQuestion(c.Request(), work)
 	var missing *missingInput
 	switch {
@@ -102,7 +102,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	if err != nil {
 		return s.whyNot(c.Request().Context(), err)
 	}
-	read()
+	work.leave()
 	ask := func(sink agent.Sink) (*agentAnswer, error) {
 		answer, err := a.Ask(ctx, agent.Question{Text: asked.text(), Files: files}, sink)
 		if err != nil {
@@ -184,20 +184,15 @@ func (s *Server) ofAgent(ctx context.Context, err error) error {
 // agents are the questions that are answered at a time.
 type agents struct {
 	config AgentConfig
-	share  func() bool // there are several owners: none takes all places
-
-	mu      sync.Mutex
-	all     int
-	byOwner map[string]int
+	places
 }
 
 func newAgents(c *AgentConfig, share func() bool) *agents {
 	if c == nil {
 		return nil
 	}
-	a := &agents{config: *c, share: share, byOwner: map[string]int{}}
-	a.config.AtOnce = orDefault(a.config.AtOnce, DefaultAgentAtOnce)
-	return a
+	most := orDefault(c.AtOnce, DefaultAgentAtOnce)
+	return &agents{*c, places{most: most, share: share, what: "questions", are: "are being answered", retryAfter: agentRetry}}
 }
 
 // agent is one for a caller: it is made of little.
@@ -205,27 +200,4 @@ func (a *agents) agent(e agent.Executor, about tool.About) (*agent.Agent, error)
 	return agent.New(agent.Config{
 		Code: agent.Mind{Provider: a.config.Provider, Prompt: a.config.Prompt}, Executor: e, About: about, Limits: a.config.Limits,
 	})
-}
-
-// enter takes a place, which leave gives back. With several owners, one takes at most
-// as many as are left free.
-func (a *agents) enter(owner string) (leave func(), err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.all >= a.config.AtOnce {
-		return nil, &problem{status: http.StatusServiceUnavailable, text: "too many questions are being answered at this time", retryAfter: agentRetry}
-	}
-	if a.share() && a.byOwner[owner] > 0 && a.byOwner[owner] >= a.config.AtOnce-a.all {
-		return nil, &problem{status: http.StatusTooManyRequests, text: "too many questions of this caller are being answered: the rest of the places is for others", retryAfter: agentRetry}
-	}
-	a.all++
-	a.byOwner[owner]++
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.all--
-		if a.byOwner[owner]--; a.byOwner[owner] == 0 {
-			delete(a.byOwner, owner)
-		}
-	}, nil
 }

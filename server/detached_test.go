@@ -32,7 +32,7 @@ func TestPanicBeforeARun(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, s.server.Wait(ctx))
-			require.Empty(t, s.server.intake)
+			require.Zero(t, s.server.intake.taken())
 		})
 	}
 }
@@ -72,18 +72,21 @@ func TestRefusalReachesItsRequest(t *testing.T) {
 // TestShareOfRunsWithoutAClient: one key does not take all places.
 func TestShareOfRunsWithoutAClient(t *testing.T) {
 	s := newService(t, withKeys(t, "one", "two"))
-	owner := ownerOfKey("one")
-	r := &s.server.running
-	r.detached, r.byOwner[owner] = maxDetached/2, maxDetached/2
+	var leave []func()
+	for range maxDetached / 2 {
+		one, err := s.server.running.detached.enter(ownerOfKey("one"))
+		require.NoError(t, err)
+		leave = append(leave, one)
+	}
 	ask := func(key string) answer {
 		return s.do(s.with(`{"code":"x"}`, "Prefer", async, "X-API-Key", key))
 	}
 	s.requireProblem(ask("one"), 429, "too many runs of this caller go on without a client")
 	require.Equal(t, http.StatusAccepted, ask("two").StatusCode)
-	r.mu.Lock()
-	r.detached -= maxDetached / 2
-	delete(r.byOwner, owner)
-	r.mu.Unlock()
+	for _, l := range leave {
+		l()
+	}
+	require.Eventually(t, func() bool { return s.server.running.detached.taken() == 0 }, time.Minute, time.Millisecond)
 }
 
 // TestClientThatLeftIsNotStoredFor: nobody could ever see it.

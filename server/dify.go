@@ -55,7 +55,7 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 		if s.sessions == nil {
 			return errNoSessions()
 		}
-		fields, err := s.difyFields(c.Request(), call)
+		fields, err := s.difyFields(c.Request(), ownerOf(c), call)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 }
 
 // difyFields reads a call's body, in the way of readJSON.
-func (s *Server) difyFields(r *http.Request, call dify.Call) (fields dify.Fields, err error) {
+func (s *Server) difyFields(r *http.Request, owner string, call dify.Call) (fields dify.Fields, err error) {
 	mediaType, _, err := contentOf(r)
 	if err != nil {
 		return nil, err
@@ -79,49 +79,18 @@ func (s *Server) difyFields(r *http.Request, call dify.Call) (fields dify.Fields
 	if r.ContentLength > s.maxBody {
 		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
-	work := s.intakeSpace()
-	defer work.done()
+	work := s.newWorkspace(owner)
+	defer s.clear(r.Context(), work)
 	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
 		return nil, ofBody(err, notWhole)
 	}
 	isJSON := mediaType == echo.MIMEApplicationJSON || strings.HasSuffix(mediaType, "+json") || r.Header.Get(echo.HeaderContentType) == ""
-	err = s.withText(r, body, func(raw []byte) error {
+	err = s.withText(r, work, body, func(raw []byte) error {
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})
 	return fields, err
-}
-
-// intakeSpace is a workspace that takes a place of Config.MaxIntake when it needs the disk.
-func (s *Server) intakeSpace() *takenSpace {
-	t := &takenSpace{workspace: &workspace{parent: s.tempDir}, server: s}
-	t.reserve = func() error {
-		select {
-		case s.intake <- struct{}{}:
-			t.taken = true
-			return nil
-		default:
-			return intakeFull()
-		}
-	}
-	return t
-}
-
-type takenSpace struct {
-	*workspace
-	server *Server
-	taken  bool
-}
-
-// done removes the workspace and gives its place back.
-func (t *takenSpace) done() {
-	if err := t.remove(); err != nil {
-		t.server.log.Error("a request's temporary folder is left", "error", err)
-	}
-	if t.taken {
-		<-t.server.intake
-	}
 }
 
 // difyFailure is the answer of a call that failed with p, which err became.

@@ -41,7 +41,7 @@ func (b *difySandbox) Write(ctx context.Context, name, content string) error {
 
 // enter takes one of the places for files of sessions.
 func (b *difySandbox) enter() (leave func(), err error) {
-	return b.of.server.transfers.enter(b.of.caller.Owner(), cap(b.of.server.intake))
+	return b.of.server.transfers.enter(b.of.caller.Owner())
 }
 
 // Fetch implements dify.Sandbox. The file goes by way of this service's disk, by the rules
@@ -61,10 +61,10 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 		return "", err
 	}
 	defer leave()
-	work := s.intakeSpace()
-	defer work.done()
+	work := s.newWorkspace(b.of.caller.Owner())
+	defer s.clear(ctx, work)
 	in := &input{field: "file", url: from}
-	if err := s.fetcher.fetchAll(ctx, &inputs{list: []*input{in}}, min(s.maxUpload, s.dataSizeOf(b.session)), work.workspace); err != nil {
+	if err := s.fetcher.fetchAll(ctx, &inputs{list: []*input{in}}, min(s.maxUpload, s.dataSizeOf(b.session)), work); err != nil {
 		return "", ofDifyFetch(err)
 	}
 	if name == "" {

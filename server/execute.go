@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -108,15 +107,6 @@ func (s *Server) takeIn(c echo.Context, w wishes, read reader) (*execution, erro
 			s.discard(e)
 		}
 	}()
-	e.work.reserve = func() error {
-		select {
-		case s.intake <- struct{}{}:
-			e.intake = sync.OnceFunc(func() { <-s.intake })
-			return nil
-		default:
-			return intakeFull()
-		}
-	}
 	r := c.Request()
 	req, err := read(r, e.work)
 	if err != nil {
@@ -146,10 +136,6 @@ func (s *Server) takeIn(c echo.Context, w wishes, read reader) (*execution, erro
 	}
 	taken = true
 	return e, nil
-}
-
-func intakeFull() *problem {
-	return &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being read at this time", retryAfter: intakeRetry}
 }
 
 // run runs the plan and stores what it left. The end of ctx cancels the run, which

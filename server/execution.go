@@ -31,8 +31,8 @@ type execution struct {
 	fingerprint string         // of its request, where that has an Idempotency-Key
 	plan        *plan
 	work        *workspace
-	intake      func()    // gives its place there back; may be called again
 	detached    bool      // asynchronous or idempotent: it goes on without a client, and its end is kept
+	leave       func()    // gives its place among those that are detached back; nil if it has none
 	answering   *outgoing // keeps the caller's place until it is sent; nil where it is detached
 
 	registered bool
@@ -68,10 +68,14 @@ const (
 	resultPause = 2 * time.Second
 )
 
+// largeProgram is how long a program is, as a notebook, that keeps its request's place while
+// it waits and runs, bytes: it is in memory until then.
+const largeProgram = 4 << 20
+
 func (s *Server) newExecution(caller *access.Caller, detached bool) *execution {
 	e := &execution{
 		owner: caller.Owner(), caller: caller, detached: detached,
-		work: &workspace{parent: s.tempDir}, intake: func() {},
+		work:     s.newWorkspace(caller.Owner()),
 		accepted: make(chan struct{}), known: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
 	}
 	e.ctx, e.cancel = context.WithCancelCause(s.runs)
@@ -128,8 +132,7 @@ func (s *Server) register(ctx context.Context, e *execution) error {
 
 // discard forgets an execution that was not started.
 func (s *Server) discard(e *execution) {
-	e.intake()
-	s.clear(e)
+	s.clear(e.ctx, e.work)
 	if e.registered && e.detached { // also where it is not known whether the lease was written
 		s.forget(e)
 	}
@@ -181,8 +184,7 @@ func (e *execution) end(end *ending) {
 
 // perform fetches, runs and makes the reply.
 func (s *Server) perform(e *execution, to listener) (end *ending) {
-	defer s.clear(e)
-	defer e.intake()
+	defer s.clear(e.ctx, e.work)
 	defer func() {
 		if v := recover(); v != nil {
 			end = &ending{problem: panicked(v)}
@@ -226,17 +228,12 @@ func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
 		return nil, err
 	}
 	p.spec.Inputs = p.inputs.spec()
-	e.intake()
+	if len(p.spec.Notebook) < largeProgram {
+		e.work.leave()
+	}
 	close(e.accepted)
 	to.accepted()
 	return s.installAndRun(e.ctx, p, to)
-}
-
-// clear removes what was sent for e.
-func (s *Server) clear(e *execution) {
-	if err := e.work.remove(); err != nil {
-		s.log.ErrorContext(e.ctx, "a request's temporary folder is left", "run", e.id, "error", err)
-	}
 }
 
 // conclude stores how e ended, if that is kept. The cause of a failure is logged here,

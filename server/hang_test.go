@@ -21,7 +21,7 @@ func TestUploadToAStoreThatHangs(t *testing.T) {
 	a := s.upload(nil, "a", "x")
 	s.requireProblem(a, 503, errStoreAway.text)
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
-	require.Empty(t, s.server.intake)
+	require.Zero(t, s.server.intake.taken())
 }
 
 // TestInputOfAStoreThatHangs: the run gives up, and gives its place back.

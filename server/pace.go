@@ -22,9 +22,12 @@ const (
 	// maxHeaderBytes is far above a key, a signed URL and a browser's headers.
 	maxHeaderBytes = 64 << 10
 	// bodyGrace is what a body may take apart from its size, bodyRate the bytes
-	// a second that it must come with beyond that: a bad mobile connection.
+	// a second that it must come with beyond that: a bad mobile connection. What
+	// is beyond bodySlow bytes must come at largeRate, since the body holds a place.
 	bodyGrace = 15 * time.Second
 	bodyRate  = 16 << 10
+	bodySlow  = 1 << 20
+	largeRate = 64 << 10
 	// writeGrace is what a client may take for writePiece bytes of what is sent, and
 	// apart from the size for the whole; writeRate the bytes a second that it must read
 	// beyond that. So a small answer may be read at 2 KiB a second, and the larger one
@@ -84,6 +87,11 @@ func (s *Server) keepPace(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// bodyTime is how long so many bytes may take: 25 MiB some 7 minutes, 512 MiB two hours.
+func bodyTime(bytes int64) time.Duration {
+	return time.Duration(min(bytes, bodySlow)/bodyRate+max(0, bytes-bodySlow)/largeRate) * time.Second
+}
+
 type pacedBody struct {
 	io.ReadCloser
 	conn  *http.ResponseController
@@ -100,7 +108,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		b.start = b.start.Add(now.Sub(b.left)) // a slow disk or store is not the client's fault
 	}
 	defer func() { b.left = time.Now() }()
-	due := b.start.Add(b.grace + time.Duration(b.read/bodyRate)*time.Second)
+	due := b.start.Add(b.grace + bodyTime(b.read))
 	if quiet := now.Add(b.grace); quiet.Before(due) { // what came fast earns no long pause
 		due = quiet
 	}
@@ -135,7 +143,7 @@ func (s *Server) drain(r *http.Request, status int) {
 	}
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
-		http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusServiceUnavailable:
+		http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		b.start, b.read, b.grace = time.Now(), 0, min(b.grace, drainTime)
 		_, _ = io.CopyN(io.Discard, b, drainBytes)
 	}

@@ -57,7 +57,8 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{inputs: &req.inputs, linkImages: req.linkImages}
+	p := &plan{inputs: ptr(req.inputs), // the rest of req is for nothing while it waits
+		linkImages: req.linkImages}
 	if p.entrypoint, err = req.entrypoint(); err != nil {
 		return nil, err
 	}
@@ -112,7 +113,11 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 	}
 	_, span := s.tracer.Start(ctx, "notebook.New")
 	defer EndSpan(span)()
-	if p.spec.Notebook, err = makeNotebook(cells, book, p.kernel()); err != nil {
+	err = s.inTurn(ctx, caller.Owner(), req.size(), func() (err error) {
+		p.spec.Notebook, err = makeNotebook(cells, book, p.kernel())
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	span.SetAttributes(attribute.Int("notebox.notebook.bytes", len(p.spec.Notebook)))
@@ -130,6 +135,18 @@ func (p *plan) command() string {
 		return ""
 	}
 	return p.session.command
+}
+
+// size is how long the program is, bytes.
+func (req *request) size() int64 {
+	n := len(req.Notebook)
+	if req.Code != nil {
+		n += len(*req.Code)
+	}
+	for _, cell := range req.Cells {
+		n += len(cell)
+	}
+	return int64(n)
 }
 
 // program returns the code as cells, or the notebook; neither for an entrypoint.

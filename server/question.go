@@ -18,7 +18,7 @@ const maxAsked = 1 << 20
 // question is a POST /run as it was written, in either form.
 type question struct {
 	Input jsontext.Value `json:"input"` // what is no string is as good as not given
-	Files []fileField    `json:"files"`
+	Files fileFields     `json:"files"`
 
 	inputs inputs // Files, and the file parts of a form
 }
@@ -94,13 +94,14 @@ func (s *Server) readQuestionJSON(r *http.Request, work *workspace, q *question)
 	if err != nil {
 		return ofBody(err, notWhole)
 	}
-	return s.withText(r, body, func(raw []byte) error {
+	return s.withText(r, work, body, func(raw []byte) error {
 		if len(bytes.TrimSpace(raw)) == 0 {
 			return nil
 		}
 		err := decodeJSON("", raw, q)
 		if err != nil && json.Valid(raw) {
-			if _ = json.Unmarshal(raw, q); q.text() == "" {
+			asked := question{}
+			if _ = json.Unmarshal(raw, &struct{ Input *jsontext.Value }{&asked.Input}); asked.text() == "" {
 				return &missingInput{err.Error()}
 			}
 		}

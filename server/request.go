@@ -19,13 +19,13 @@ import (
 // field was not given; null is as good as not given.
 type request struct {
 	Code         *text          `json:"code"`
-	Cells        []text         `json:"cells"`
+	Cells        cellFields     `json:"cells"`
 	Notebook     jsontext.Value `json:"notebook"`
 	Entrypoint   *text          `json:"entrypoint"`
 	Language     *text          `json:"language"`
-	Files        []fileField    `json:"files"`
-	Env          map[text]text  `json:"env"`
-	Dependencies []text         `json:"dependencies"`
+	Files        fileFields     `json:"files"`
+	Env          variables      `json:"env"`
+	Dependencies packageList    `json:"dependencies"`
 	Network      *bool          `json:"network"`
 	Timeout      *seconds       `json:"timeout"`
 	Session      *text          `json:"session"`

@@ -45,6 +45,11 @@ func (s *Server) readForm(r *http.Request, boundary string, work *workspace) (*r
 // read reads a form and sets its fields.
 func (f *form) read(r *http.Request, boundary string) error {
 	f.texts, f.left = map[string]*spool{}, f.server.maxBody
+	if r.ContentLength < 0 || r.ContentLength >= spoolMemory { // a part's header alone may have megabytes
+		if err := f.work.take(); err != nil {
+			return err
+		}
+	}
 	if err := f.server.readParts(r, boundary, f.take); err != nil {
 		return err
 	}
@@ -161,7 +166,7 @@ func (f *form) decode(r *http.Request) error {
 		if sp == nil {
 			continue
 		}
-		err := f.server.withText(r, sp, func(raw []byte) error {
+		err := f.server.withText(r, f.work, sp, func(raw []byte) error {
 			if !utf8.Valid(raw) {
 				return malformed(name, "is not valid UTF-8")
 			}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -12,11 +13,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"notebox/notebook"
+	"notebox/runner"
 )
 
 // maxNesting bounds how deep lists and objects may nest in a request: what a
 // notebook may, and the level that it is in.
 const maxNesting = notebook.MaxDepth + 1
+
+// maxNames bounds the names of an object of a request and of those that it is in: each is
+// some 150 bytes until the object ends. The widest that people send have some thousands.
+const maxNames = 50_000
 
 func (s *Server) readJSON(r *http.Request, work *workspace) (*request, error) {
 	req := new(request)
@@ -33,7 +39,7 @@ func (s *Server) readObject(r *http.Request, work *workspace, v any, then func()
 	if err != nil {
 		return ofBody(err, notWhole)
 	}
-	return s.withText(r, body, func(raw []byte) error {
+	return s.withText(r, work, body, func(raw []byte) error {
 		if len(raw) == 0 {
 			return malformed("", "the body is empty")
 		}
@@ -44,37 +50,53 @@ func (s *Server) readObject(r *http.Request, work *workspace, v any, then func()
 	})
 }
 
-// withText calls fn with the text of a spool. Of large ones only a few are in
-// memory at one time, see maxDecoding.
-func (s *Server) withText(r *http.Request, sp *spool, fn func([]byte) error) error {
-	if sp.path != "" {
-		select {
-		case s.decoding <- struct{}{}:
-			defer func() { <-s.decoding }()
-		case <-r.Context().Done():
-			return r.Context().Err()
+// withText calls fn with the text of a spool, in its turn.
+func (s *Server) withText(r *http.Request, work *workspace, sp *spool, fn func([]byte) error) error {
+	return s.inTurn(r.Context(), work.owner, sp.size, func() error {
+		raw, err := sp.bytes()
+		if err != nil {
+			return err
 		}
+		return fn(raw)
+	})
+}
+
+// inTurn calls fn, which decodes a text of so many bytes. Only maxDecoding large ones are
+// decoded at one time, and owners have turns: many of one do not hold up another's.
+func (s *Server) inTurn(ctx context.Context, owner string, size int64, fn func() error) error {
+	if size < spoolMemory {
+		return fn()
 	}
-	raw, err := sp.bytes()
+	leave, err := s.decoding.Enter(ctx, owner)
+	if full := (*runner.Error)(nil); errors.As(err, &full) {
+		return &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being decoded at this time", retryAfter: intakeRetry, cause: err}
+	}
 	if err != nil {
 		return err
 	}
-	return fn(raw)
+	defer leave()
+	return fn()
 }
 
 // decodeJSON reads one JSON text strictly into v. Every error names the field;
 // within is the field that the text itself is of, or empty for a whole body.
 func decodeJSON(within string, raw []byte, v any) error {
-	if notebook.Depth(raw) > maxNesting {
+	switch shape := notebook.ShapeOf(raw); {
+	case shape.Depth > maxNesting:
 		return malformed(within, "is nested deeper than %d levels", maxNesting)
+	case shape.Names > maxNames:
+		return tooLarge(within, "an object has more than %d names, with those that it is in", maxNames)
 	}
 	err := json.Unmarshal(raw, v, jsonRules)
 	if err == nil {
 		return nil
 	}
+	var tooMany *problem
 	var syntactic *jsontext.SyntacticError
 	var semantic *json.SemanticError
 	switch {
+	case errors.As(err, &tooMany):
+		return tooMany
 	case errors.As(err, &semantic):
 		field := joinField(within, semantic.JSONPointer)
 		switch {

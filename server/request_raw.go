@@ -34,18 +34,17 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 	if err != nil {
 		return nil, ofBody(err, notWhole)
 	}
-	raw, err := body.bytes()
-	switch {
-	case err != nil:
-		return nil, err
-	case len(raw) == 0:
-		return nil, malformed("", "the body is empty")
-	case mediaType == notebookType:
-		req.Notebook = raw // which Adopt checks
-	case !utf8.Valid(raw):
-		return nil, malformed("code", "is not valid UTF-8")
-	default:
-		req.Code = ptr(text(raw))
-	}
-	return req, nil
+	return req, s.withText(r, work, body, func(raw []byte) error {
+		switch {
+		case len(raw) == 0:
+			return malformed("", "the body is empty")
+		case mediaType == notebookType:
+			req.Notebook = raw // which Adopt checks
+		case !utf8.Valid(raw):
+			return malformed("code", "is not valid UTF-8")
+		default:
+			req.Code = ptr(text(raw))
+		}
+		return nil
+	})
 }

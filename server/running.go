@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"time"
 )
@@ -12,28 +11,27 @@ import (
 // a store that hangs, while replies wait for it in memory.
 const maxDetached = 1000
 
+// detachedRetry is when to come back for a place among them.
+const detachedRetry = 10 * time.Second
+
 // running are the executions of this process, from before anybody can know of them
 // until nothing of them is left.
 type running struct {
-	mu       sync.Mutex
-	byID     map[string]*execution
-	detached int
-	share    func() bool    // there are several owners: none takes all places
-	byOwner  map[string]int // detached ones; an owner without any is not in it
+	detached places
+
+	mu   sync.Mutex
+	byID map[string]*execution
 }
 
 func (r *running) add(e *execution) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.detached {
-		if r.detached == maxDetached {
-			return &problem{status: http.StatusServiceUnavailable, text: "too many runs go on without a client", retryAfter: 10 * time.Second}
+		leave, err := r.detached.enter(e.owner)
+		if err != nil {
+			return err
 		}
-		if r.share() && r.byOwner[e.owner] >= maxDetached-r.detached {
-			return &problem{status: http.StatusTooManyRequests, text: "too many runs of this caller go on without a client: the rest of the places is for others", retryAfter: 10 * time.Second}
-		}
-		r.detached++
-		r.byOwner[e.owner]++
+		e.leave = leave
 	}
 	r.byID[e.id] = e
 	return nil
@@ -45,11 +43,8 @@ func (r *running) remove(e *execution) {
 	if r.byID[e.id] == nil {
 		return
 	}
-	if e.detached {
-		r.detached--
-		if r.byOwner[e.owner]--; r.byOwner[e.owner] == 0 {
-			delete(r.byOwner, e.owner)
-		}
+	if e.leave != nil {
+		e.leave()
 	}
 	delete(r.byID, e.id)
 }

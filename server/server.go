@@ -159,14 +159,14 @@ type Server struct {
 	fetcher      *fetcher
 	sessions     *sessions // nil: none are offered
 	mcp          *mcp.Handler
-	transfers    transfers
+	transfers    places // files of sessions under way
 	unread       unread
 	connections  *connections
-	network      runner.Network // nil: none
-	dependencies Dependencies   // nil: none
-	agents       *agents        // nil: no model is configured
-	intake       chan struct{}  // a place for each request that is taken in at one time
-	decoding     chan struct{}  // a place for each large text that is decoded at one time
+	network      runner.Network    // nil: none
+	dependencies Dependencies      // nil: none
+	agents       *agents           // nil: no model is configured
+	intake       places            // requests that are taken in at one time, see Config.MaxIntake
+	decoding     *runner.Admission // large texts that are decoded at one time
 	pace         pace
 
 	runs       context.Context // ends when CancelRuns is called
@@ -185,6 +185,12 @@ type Server struct {
 // maxDecoding is how many large texts (above spoolMemory) are decoded at one
 // time: it is work for the CPU, and each takes a few times its size of memory.
 const maxDecoding = 4
+
+// maxDecodingWaiting texts wait for that, on disk; decodingWait is far longer than it takes.
+const (
+	maxDecodingWaiting = 1000
+	decodingWait       = time.Minute
+)
 
 // intakeRetry is when to come back to a service that takes in no more: most
 // bodies are there within it.
@@ -206,8 +212,7 @@ func New(cfg Config) (*Server, error) {
 		maxTimeout:   orDefault(cfg.MaxTimeout, DefaultMaxTimeout),
 		maxBody:      orDefault(cfg.MaxBody, DefaultMaxBody),
 		maxUpload:    orDefault(cfg.MaxUpload, DefaultMaxUpload),
-		intake:       make(chan struct{}, orDefault(cfg.MaxIntake, DefaultMaxIntake)),
-		decoding:     make(chan struct{}, maxDecoding),
+		decoding:     runner.NewAdmission(nil, runner.AdmissionLimits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
 		pace:         pace{body: bodyGrace, write: writeGrace},
 		network:      cfg.Network,
 		dependencies: cfg.Dependencies,
@@ -225,11 +230,13 @@ func New(cfg Config) (*Server, error) {
 		s.sessions.idle = min(orDefault(cfg.SessionIdle, DefaultSessionIdle), s.sessions.maxTTL)
 	}
 	s.runs, s.cancelRuns = context.WithCancel(context.Background())
-	s.running.byID, s.running.byOwner = map[string]*execution{}, map[string]int{}
-	s.transfers.byOwner, s.transfers.share = map[string]int{}, func() bool { return s.keys.Len() > 1 }
-	s.running.share = func() bool { return s.keys.Len() > 1 }
-	s.unread.byOwner, s.unread.maxBytes, s.unread.share = map[string]waiting{}, maxUnreadBytes, s.running.share
-	s.agents = newAgents(cfg.Agent, s.running.share)
+	several, intake := func() bool { return s.keys.Len() > 1 }, orDefault(cfg.MaxIntake, DefaultMaxIntake)
+	s.intake = places{most: intake, share: several, what: "large requests", are: "are being read", retryAfter: intakeRetry}
+	s.transfers = places{most: intake, share: several, what: "files of sessions", are: "are under way", retryAfter: transferRetry}
+	s.running.byID = map[string]*execution{}
+	s.running.detached = places{most: maxDetached, share: several, what: "runs", are: "go on without a client", retryAfter: detachedRetry}
+	s.unread.byOwner, s.unread.maxBytes, s.unread.share = map[string]waiting{}, maxUnreadBytes, several
+	s.agents = newAgents(cfg.Agent, several)
 	if s.limits == (runner.Limits{}) {
 		s.limits = runner.DefaultLimits()
 	}

@@ -81,7 +81,7 @@ func (s *Server) withFiles(c echo.Context, do func(runner.Session) error) error 
 	if err != nil {
 		return err
 	}
-	leave, err := s.transfers.enter(ownerOf(c), cap(s.intake))
+	leave, err := s.transfers.enter(ownerOf(c))
 	if err != nil {
 		return err
 	}

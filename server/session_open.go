@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,14 +19,14 @@ import (
 // sessionRequest is a POST /v1/sessions as it was written, in whichever form. A nil
 // field was not given.
 type sessionRequest struct {
-	Language *text         `json:"language"`
-	TTL      *seconds      `json:"ttl"`
-	Idle     *seconds      `json:"idle"`
-	Files    []fileField   `json:"files"`
-	Env      map[text]text `json:"env"`
-	Network  *bool         `json:"network"`
+	Language *text      `json:"language"`
+	TTL      *seconds   `json:"ttl"`
+	Idle     *seconds   `json:"idle"`
+	Files    fileFields `json:"files"`
+	Env      variables  `json:"env"`
+	Network  *bool      `json:"network"`
 
-	Dependencies []text `json:"dependencies"`
+	Dependencies packageList `json:"dependencies"`
 
 	inputs inputs // Files, and the file parts of a form
 }
@@ -71,7 +70,7 @@ func (s *Server) readSessionRequest(r *http.Request, work *workspace) (*sessionR
 	case r.ContentLength == 0:
 		return req, nil
 	case mediaType == "application/json":
-		err = s.readObject(r, work, req, func() error { return nil })
+		err = s.readObject(r, work, req, func() error { return req.takeFiles(work) })
 	case mediaType == formType:
 		f := &form{server: s, work: work, names: sessionParts, inputs: &req.inputs, set: req.setPart}
 		err = f.read(r, params["boundary"])
@@ -81,9 +80,14 @@ func (s *Server) readSessionRequest(r *http.Request, work *workspace) (*sessionR
 	if err != nil {
 		return nil, err
 	}
-	err = req.inputs.take(req.Files, work)
+	return req, req.takeFiles(work)
+}
+
+// takeFiles moves Files to the inputs.
+func (req *sessionRequest) takeFiles(work *workspace) error {
+	err := req.inputs.take(req.Files, work)
 	req.Files = nil
-	return req, err
+	return err
 }
 
 // parameters reads the query, in which nothing but those names may be, each once: a
@@ -118,9 +122,9 @@ func (s *Server) openSession(c echo.Context) error {
 	if err := errors.Join(mayOpen(), caller.MayUseCPU()); err != nil {
 		return err // before its body is read
 	}
+	work := s.newWorkspace(caller.Owner())
+	defer s.clear(c.Request().Context(), work)
 	r := c.Request()
-	work, read, remove := s.newWorkspace(r.Context())
-	defer remove()
 	req, err := s.readSessionRequest(r, work)
 	if err != nil {
 		return err
@@ -137,7 +141,7 @@ func (s *Server) openSession(c echo.Context) error {
 	if spec.Inputs, err = s.gather(r.Context(), spec.Owner, &req.inputs, spec.Limits.DataSize, work); err != nil {
 		return err
 	}
-	read()
+	work.leave()
 	if err := mayOpen(); err != nil { // others may have been opened since
 		return err
 	}
@@ -156,30 +160,6 @@ func (s *Server) openSession(c echo.Context) error {
 		slog.String("environment", spec.Environment.Name), slog.Duration("ttl", spec.TTL), slog.Duration("idle", spec.Idle))...)
 	c.Response().Header().Set(echo.HeaderLocation, sessionsPath+"/"+spec.ID)
 	return fresh(c, http.StatusCreated, s.aboutSession(session.Info()))
-}
-
-// newWorkspace returns one for a request, which takes a place of Config.MaxIntake with its first
-// file. read gives the place back, and may be called again; remove does so too, and deletes
-// the files.
-func (s *Server) newWorkspace(ctx context.Context) (work *workspace, read, remove func()) {
-	work = &workspace{parent: s.tempDir}
-	intake := func() {}
-	work.reserve = func() error {
-		select {
-		case s.intake <- struct{}{}:
-			intake = sync.OnceFunc(func() { <-s.intake })
-			return nil
-		default:
-			return intakeFull()
-		}
-	}
-	read = func() { intake() }
-	return work, read, func() {
-		read()
-		if err := work.remove(); err != nil {
-			s.log.ErrorContext(ctx, "a request's temporary folder is left", "error", err)
-		}
-	}
 }
 
 // sessionSpec checks everything in a request that can be checked before a file is

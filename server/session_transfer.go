@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -24,36 +23,6 @@ const sniffed = 512
 
 // transferRetry is when to come back to a service that has too many files under way.
 const transferRetry = 2 * time.Second
-
-// transfers are the calls for files of sessions that go on at one time.
-type transfers struct {
-	mu      sync.Mutex
-	all     int
-	share   func() bool    // there are several owners: none takes all places
-	byOwner map[string]int // an owner without any is not in it
-}
-
-// enter takes one of so many places; leave gives it back.
-func (t *transfers) enter(owner string, places int) (leave func(), err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all >= places {
-		return nil, &problem{status: http.StatusServiceUnavailable, text: "too many files of sessions are under way at this time", retryAfter: transferRetry}
-	}
-	if t.share() && t.byOwner[owner] >= places-t.all {
-		return nil, &problem{status: http.StatusTooManyRequests, text: "too many files of this caller are under way: the rest of the places is for others", retryAfter: transferRetry}
-	}
-	t.all++
-	t.byOwner[owner]++
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.all--
-		if t.byOwner[owner]--; t.byOwner[owner] == 0 {
-			delete(t.byOwner, owner)
-		}
-	}, nil
-}
 
 // readSmall reads a body of a few bytes.
 func readSmall(r *http.Request, most int64) ([]byte, error) {

@@ -26,12 +26,12 @@ type toolRequest struct {
 
 	// These are the application's, and as of /v1/execute; the model's timeout is at
 	// most the one here.
-	Session  *text         `json:"session"`
-	Language *text         `json:"language"` // of a call that names none
-	Files    []fileField   `json:"files"`
-	Env      map[text]text `json:"env"`
-	Network  *bool         `json:"network"`
-	Timeout  *seconds      `json:"timeout"`
+	Session  *text      `json:"session"`
+	Language *text      `json:"language"` // of a call that names none
+	Files    fileFields `json:"files"`
+	Env      variables  `json:"env"`
+	Network  *bool      `json:"network"`
+	Timeout  *seconds   `json:"timeout"`
 
 	languages []tool.Language // that the call may be in
 	call      tool.Call
@@ -263,7 +263,7 @@ func (s *Server) readToolRequest(r *http.Request, work *workspace) (*toolRequest
 		return nil, ofBody(err, notWhole)
 	}
 	asked := new(toolRequest)
-	return asked, s.withText(r, body, func(raw []byte) error {
+	return asked, s.withText(r, work, body, func(raw []byte) error {
 		if len(raw) == 0 {
 			return malformed("", "the body is empty")
 		}

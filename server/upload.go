@@ -40,12 +40,11 @@ func (s *Server) keepInputs(c echo.Context) error {
 	if mediaType != formType {
 		return unsupportedMedia("Content-Type: files are sent as %s", formType)
 	}
-	select {
-	case s.intake <- struct{}{}: // drivers hold some MB of what they send
-		defer func() { <-s.intake }()
-	default:
-		return intakeFull()
+	leave, err := s.intake.enter(ownerOf(c)) // drivers hold some MB of what they send
+	if err != nil {
+		return err
 	}
+	defer leave()
 	u := &upload{server: s, ctx: r.Context(), owner: ownerOf(c), made: s.now()}
 	whole := false
 	defer func() {

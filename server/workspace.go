@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,14 +25,54 @@ const spoolMemory = 64 << 10
 var errWorkspace = errors.New("workspace")
 
 // workspace is a folder for the files of one request. It exists from the first
-// file on, until remove.
+// file on, until remove. It takes one of Config.MaxIntake's places, which the request
+// keeps until leave.
 type workspace struct {
-	parent  string
-	reserve func() error // called before the folder is made; may be nil
+	parent string
+	owner  string                           // of the request
+	enter  func() (leave func(), err error) // nil: it takes no place
 
 	mu    sync.Mutex
+	left  func() // gives the place back; nil if there is none
 	dir   string
 	files int
+}
+
+// newWorkspace returns one for a request of an owner. The caller gives it to clear.
+func (s *Server) newWorkspace(owner string) *workspace {
+	return &workspace{parent: s.tempDir, owner: owner, enter: func() (func(), error) { return s.intake.enter(owner) }}
+}
+
+// clear removes the files of a request, and gives its place back.
+func (s *Server) clear(ctx context.Context, w *workspace) {
+	w.leave()
+	if err := w.remove(); err != nil {
+		s.log.ErrorContext(ctx, "a request's temporary folder is left", "error", err)
+	}
+}
+
+// take takes the request's place, if it has none.
+func (w *workspace) take() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.takeLocked()
+}
+
+func (w *workspace) takeLocked() (err error) {
+	if w.left == nil && w.enter != nil {
+		w.left, err = w.enter()
+	}
+	return err
+}
+
+// leave gives the place back. It may be called again, and the files stay.
+func (w *workspace) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.left != nil {
+		w.left()
+		w.left = nil
+	}
 }
 
 // sweepWorkspaces removes what an earlier process left in parent, and makes
@@ -59,10 +100,8 @@ func (w *workspace) create() (*os.File, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dir == "" {
-		if w.reserve != nil {
-			if err := w.reserve(); err != nil {
-				return nil, err
-			}
+		if err := w.takeLocked(); err != nil {
+			return nil, err
 		}
 		dir, err := os.MkdirTemp(w.parent, workspacePrefix)
 		if err != nil {
@@ -117,16 +156,17 @@ func (w workspaceWriter) Write(p []byte) (int, error) {
 type spool struct {
 	small []byte
 	path  string
+	size  int64
 }
 
 // spool reads r to its end.
 func (w *workspace) spool(r io.Reader) (*spool, error) {
 	small, err := io.ReadAll(io.LimitReader(r, spoolMemory))
 	if err != nil || len(small) < spoolMemory {
-		return &spool{small: small}, err
+		return &spool{small: small, size: int64(len(small))}, err
 	}
-	path, _, err := w.save(io.MultiReader(bytes.NewReader(small), r))
-	return &spool{path: path}, err
+	path, size, err := w.save(io.MultiReader(bytes.NewReader(small), r))
+	return &spool{path: path, size: size}, err
 }
 
 func (s *spool) bytes() ([]byte, error) {

@@ -12,6 +12,10 @@ import (
 // levels, and each mistake of a model adds one.
 const maxDepth = 16
 
+// maxValues bounds the values of a call: a provider's have some 20, a program as a list of
+// lines hundreds, and each takes fifty times its byte in memory.
+const maxValues = 20_000
+
 // kind is what a value of loose JSON is.
 type kind int
 
@@ -58,15 +62,16 @@ type loose struct {
 	at     int
 	quotes bool
 	known  func(string) bool
+	values *int // that were read; nil: they are not counted
 }
 
 // readLoose reads text as one value and nothing behind it.
 func readLoose(text string, known func(string) bool) (value, error) {
-	v, err := (&loose{text: text}).whole()
+	v, err := (&loose{text: text, values: new(int)}).whole()
 	if err == nil || known == nil {
 		return v, err
 	}
-	if v, again := (&loose{text: text, quotes: true, known: known}).whole(); again == nil {
+	if v, again := (&loose{text: text, quotes: true, known: known, values: new(int)}).whole(); again == nil {
 		return v, nil
 	} else if errors.Is(again, errCutOff) {
 		err = again
@@ -104,7 +109,10 @@ func (l *loose) next() byte {
 }
 
 func (l *loose) value(depth int) (value, error) {
-	if depth > maxDepth {
+	if l.values != nil {
+		*l.values++
+	}
+	if depth > maxDepth || l.values != nil && *l.values > maxValues {
 		return value{}, errLoose
 	}
 	switch c := l.next(); c {

@@ -48,6 +48,7 @@ func (p *program) openSessions(ctx context.Context, cfg *server.Config, admissio
 	if s := p.settings.sessions; s.max > 0 {
 		p.sessions = runner.NewLiveSessions(p.pool, admission, runner.SessionOptions{
 			MaxSessions: s.max,
+			Shared:      func() bool { return p.keys.Len() > 1 },
 			RecordDir:   p.state.path("sessions"),
 			Log:         p.log,
 		})

@@ -49,17 +49,17 @@ func (c Call) Decode(raw []byte, isJSON bool) (Fields, error) {
 		return nil, &InvalidError{[]Detail{{Loc: []any{"body"}, Type: typeObject,
 			Msg: "Input should be a JSON object, sent with the Content-Type application/json"}}}
 	}
-	var fields map[string]jsontext.Value
+	fields := members{call: c}
 	if err := json.Unmarshal(raw, &fields, lenient); err != nil {
 		return nil, notJSON(err)
 	}
-	if fields == nil {
+	if fields.given == nil {
 		return nil, &InvalidError{[]Detail{{Loc: []any{"body"}, Msg: "Input should be a JSON object", Type: typeObject}}}
 	}
 	out := Fields{}
 	var wrong []Detail
 	for _, p := range c.params {
-		value, given := fields[p.name]
+		value, given := fields.given[p.name]
 		var text string
 		switch {
 		case !given && p.required:
@@ -79,6 +79,39 @@ func (c Call) Decode(raw []byte, isJSON bool) (Fields, error) {
 		return nil, &InvalidError{wrong}
 	}
 	return out, nil
+}
+
+// members are those of an object that are fields of a call. Others are passed over, and
+// not kept: there may be millions.
+type members struct {
+	call  Call
+	given map[string]jsontext.Value // nil if it was no object
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (m *members) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != jsontext.KindBeginObject {
+		return dec.SkipValue()
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for m.given = map[string]jsontext.Value{}; dec.PeekKind() != jsontext.KindEndObject; {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := token.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(m.call.params, func(p param) bool { return p.name == name }) {
+			m.given[name] = value.Clone()
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
 }
 
 // echo is what was sent, or nothing where that is long.

@@ -24,8 +24,11 @@ const (
 	MaxSessions = 100
 	// listTime bounds the look at what languages there are, which is in memory.
 	listTime = 10 * time.Second
-	// maxBody bounds one message, in bytes: a file that is written, in base64.
-	maxBody = 16 << 20
+	// MaxBody bounds one message, in bytes: a file that is written, in base64.
+	MaxBody = 16 << 20
+	// MaxValues bounds the values and names of a message: those of the protocol are some 50,
+	// and one of two bytes is hundreds in memory.
+	MaxValues = 10_000
 	// idHeader names an MCP session.
 	idHeader = "Mcp-Session-Id"
 	// hostHeader has the Host of a request until the call that it makes; no client's comes through.
@@ -120,7 +123,7 @@ func (h *Handler) of(r *http.Request, owner, base string) (*owned, error) {
 	}
 	o := &owned{server: server, handler: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
 		&sdk.StreamableHTTPOptions{
-			Logger: h.log, SessionTimeout: h.idle, MaxRequestBodyBytes: maxBody,
+			Logger: h.log, SessionTimeout: h.idle, MaxRequestBodyBytes: MaxBody,
 			DisableLocalhostProtection:   true, // the service's own rules are stricter, and know its names
 			PropagateRequestCancellation: true,
 		})}

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"notebox/notebook"
+)
+
+// maxDependencies is above what package dependencies takes, which says so better.
+const maxDependencies = 1000
+
+// These are the lists of requests. Decoding stops at a list's limit: an entry of three
+// bytes is a hundred in memory.
+type (
+	fileFields  []fileField
+	cellFields  []text
+	packageList []text
+	variables   map[text]text
+)
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (l *fileFields) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return decodeList(dec, (*[]fileField)(l), maxInputs, "files")
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (l *cellFields) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return decodeList(dec, (*[]text)(l), notebook.MaxCells, "cells")
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (l *packageList) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return decodeList(dec, (*[]text)(l), maxDependencies, packagesField)
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (v *variables) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if given, err := open(dec, jsontext.KindBeginObject, "must be an object"); !given {
+		return err
+	}
+	for *v = (variables{}); dec.PeekKind() != jsontext.KindEndObject; {
+		if len(*v) == maxEnv {
+			return unfit("env", "there are more than %d variables", maxEnv)
+		}
+		var name, value text
+		if err := json.UnmarshalDecode(dec, &name); err != nil {
+			return err
+		}
+		if err := json.UnmarshalDecode(dec, &value); err != nil {
+			return err
+		}
+		(*v)[name] = value
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// decodeList decodes a list of at most so many entries; null is none.
+func decodeList[T any](dec *jsontext.Decoder, list *[]T, most int, field string) error {
+	if given, err := open(dec, jsontext.KindBeginArray, "must be a list"); !given {
+		return err
+	}
+	for *list = []T{}; dec.PeekKind() != jsontext.KindEndArray; {
+		if len(*list) == most {
+			return unfit(field, "there are more than %d", most)
+		}
+		var one T
+		if err := json.UnmarshalDecode(dec, &one); err != nil {
+			return err
+		}
+		*list = append(*list, one)
+	}
+	_, err := dec.ReadToken()
+	return err
+}
+
+// open reads the beginning of a list or object; given is false for null.
+func open(dec *jsontext.Decoder, begin jsontext.Kind, otherwise string) (given bool, err error) {
+	switch kind := dec.PeekKind(); kind {
+	case begin:
+		_, err = dec.ReadToken()
+		return err == nil, err
+	default:
+		if err = dec.SkipValue(); err == nil && kind != jsontext.KindNull {
+			err = errors.New(otherwise)
+		}
+		return false, err
+	}
+}

@@ -8,9 +8,11 @@ there is a job, and nothing on its sys.path can be written to.
 import os
 import sys
 
+import sockets
 import warm
 
 if __name__ == "__main__":
+    sockets.begin()
     warm.kernel_modules()
     warm.executor_without_exporters()
     warm.notebook_format()

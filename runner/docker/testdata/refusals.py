@@ -233,8 +233,7 @@ tries["stop the harness"] = lambda: os.kill(harness, signal.SIGSTOP)
 tries["kill init"] = lambda: os.kill(1, 9)
 tries["kill the harness"] = lambda: os.kill(harness, 9)
 tries["renice the harness"] = lambda: os.setpriority(os.PRIO_PROCESS, harness, 19)
-for path in "/run/notebox/x", "/run/notebox/kernel-x/x":
-    tries["write " + path] = lambda path=path: open(path, "w")
+tries["write /run/notebox/x"] = lambda: open("/run/notebox/x", "w")
 @attempt
 def raise_a_hard_limit():
     try:

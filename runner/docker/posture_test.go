@@ -99,7 +99,7 @@ func runCode(t *testing.T, source string) (v any) {
 	})
 	require.NoError(t, err)
 	limits := runner.DefaultLimits()
-	limits.Timeout = 60 * time.Second
+	limits.Timeout = 2 * time.Minute // programs of all kinds, one after the other
 	engine := newEngine(t, "test-posture-"+strings.ToLower(rand.Text()))
 	recorder := runnertest.NewRecorder(t)
 	out, err := runnertest.Once(t.Context(), engine, testLog(t), runner.Spec{

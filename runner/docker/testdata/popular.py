@@ -6,7 +6,9 @@ def run(*arguments, **options):
 
 def server_and_client():
     import http.server, threading, urllib.request
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_): pass
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for _ in range(20):
         assert urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/").status == 200

@@ -51,7 +51,7 @@ var rules = map[string]rule{
 	"write-frame": {apply: func(doc, _ object) { eachOutputs(doc, withoutWriteFrame) }},
 
 	// Jupyter makes the file with the kernel's ports anew for each kernel.
-	"connection-file": {pattern: regexp.MustCompile(`/tmp/tmp\w{8}\.json|/tmp/kernel-\w{8}/kernel\.json`), by: "/tmp/CONNECTION.json"},
+	"connection-file": {pattern: regexp.MustCompile(`/tmp/tmp\w{8}\.json|/run/notebox/kernel-\w{8}/kernel\.json`), by: "/tmp/CONNECTION.json"},
 
 	// gonb gives the module that it makes of a session's cells a name by chance.
 	"gonb-modules": {pattern: regexp.MustCompile(`\bgonb_[0-9a-f]{8}\b`), by: "gonb_ID"},

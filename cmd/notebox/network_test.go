@@ -180,7 +180,7 @@ func (o *outside) testEnd(t *testing.T, p *program) {
 func testWithoutNetwork(t *testing.T, p *program) {
 	text := requireRun(t, p, false, `import os, socket
 print([name for name in os.environ if 'proxy' in name.lower() or 'CERT' in name or 'CA' in name])
-print(socket.socket().connect_ex(('127.0.0.1', 3128)), os.path.exists('/tmp/.notebox'))
+print(socket.socket().connect_ex(('127.0.0.1', 3128)), os.path.exists('/run/notebox/ca.pem'))
 print([line.split()[1] for line in open('/proc/net/tcp') if line.split()[3] == '0A' and line.split()[1].endswith(':0C38')])`)
 	require.Equal(t, "[]\n111 False\n[]", strings.TrimSpace(text))
 	status, raw := post(t, suite.program.url()+"/v1/execute", "application/json", []byte(`{"code":"1","network":true}`))

@@ -189,6 +189,11 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if err := p.engine.CanGive(ctx, p.settings.limits); err != nil {
 		return nil, err
 	}
+	if old, err := p.engine.CgroupV1(ctx); err != nil {
+		return nil, err
+	} else if old {
+		p.log.Warn("the Docker host has cgroup v1: what sockets hold is outside a sandbox's limit of memory; SECURITY.md says how much that can be. cgroup v2 counts it")
+	}
 	// The others are there from when their images are.
 	if err := p.engine.Ready(ctx, server.EnvironmentOf(all[0])); err != nil {
 		return nil, err

@@ -9,10 +9,12 @@ import os
 import sys
 
 import names
+import sockets
 import warm
 
 if __name__ == "__main__":
     names.write()
+    sockets.begin()
     warm.kernel_modules()
     warm.executor_without_exporters()
     warm.notebook_format()

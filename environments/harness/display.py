@@ -12,7 +12,7 @@ import os
 import socket
 import subprocess
 
-from privileges import become_user
+from privileges import as_user, become_user
 from warm import DISPLAY
 
 _SOCKET = "/tmp/.X11-unix/X99"
@@ -28,17 +28,24 @@ class Display:
     """The socket of a display that is not there yet."""
 
     def __init__(self) -> None:
-        os.makedirs(os.path.dirname(_SOCKET), exist_ok=True)
-        os.chmod(os.path.dirname(_SOCKET), 0o1777)
         self._server: subprocess.Popen[bytes] | None = None
         self._listen()
 
     def _listen(self) -> None:
+        """Listen, with the user's rights alone: what is below /tmp can be a link of the user's."""
+        self._listener: socket.socket | None = None
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(_SOCKET)
-        os.chmod(_SOCKET, 0o777)
+        try:
+            with as_user():
+                os.makedirs(os.path.dirname(_SOCKET), exist_ok=True)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(_SOCKET)
+                listener.bind(_SOCKET)
+        except OSError:  # something else is in its place: there is no display
+            listener.close()
+            return
         listener.listen()
-        self._listener: socket.socket | None = listener  # now, as others poll it
+        self._listener = listener  # now, as others poll it
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when a program connects, or -1."""
@@ -47,7 +54,6 @@ class Display:
     def renew(self) -> None:
         """Listen again, where the X server was started and is no more."""
         if self._listener is None and (self._server is None or self._server.poll() is not None):
-            os.unlink(_SOCKET)
             self._listen()
 
     def start(self) -> None:

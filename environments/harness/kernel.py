@@ -31,6 +31,7 @@ from application import MAX_QUEUED
 from choice import Choice
 from grace import Grace
 from privileges import as_user, become_user, is_ending, kill_user, signal_group, spawn
+from warm import HARNESS
 
 DATA = "/mnt/data"
 SERVICE = 0  # the descriptor that what the service says comes by
@@ -188,7 +189,7 @@ class Kernel:
         self.choice = choice
         self._ended = threading.Event()
         self._loop = ensure_event_loop()
-        self._folder = tempfile.mkdtemp(prefix="kernel-")
+        self._folder = tempfile.mkdtemp(prefix="kernel-", dir=HARNESS)
         os.chmod(self._folder, 0o711)  # the user may read the file whose name it is told
         self.manager = Manager(
             kernel_name=choice.kernel,

@@ -6,11 +6,12 @@ import contextlib
 import os
 import socket
 
+from warm import HARNESS
+
 PORT = 3128  # what proxies have; no kernel's connection is below 32768
 BACKLOG = 512  # connections that wait
 
 _BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
-_FOLDER = "/tmp/.notebox"
 # What OpenSSL, and with it most programs, requests, pip, curl, git and Node look at.
 _TRUST = (
     "SSL_CERT_FILE",
@@ -41,8 +42,7 @@ class Proxy:
 
     def _write_bundle(self) -> str:
         """Write the image's certificates and the service's into one file; return its name."""
-        path = f"{_FOLDER}/ca.pem"
-        os.makedirs(_FOLDER, 0o755, exist_ok=True)
+        path = f"{HARNESS}/ca.pem"
         with open(path, "wb") as out:
             with contextlib.suppress(FileNotFoundError), open(_BUNDLE, "rb") as own:
                 out.write(own.read())

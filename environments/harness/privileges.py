@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import resource
 import signal
 import threading
 import time
@@ -43,7 +42,6 @@ def become_user() -> None:
     with open("/proc/self/oom_score_adj", "w") as f:
         f.write("1000")
     os.nice(10)  # the harness shares these cores and must have its turn
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.setgroups([])
     os.setresgid(USER, USER, USER)
     os.setresuid(USER, USER, USER)
@@ -57,7 +55,6 @@ def become_clerk() -> None:
     or trace it, or to look into its /proc, takes the real and the saved one.
     """
     os.nice(10)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.setgroups([])
     os.setresgid(USER, USER, USER)
     os.setresuid(CLERK, USER, CLERK)
@@ -115,7 +112,7 @@ def fork_clerk(task: Callable[[], None], keep: Sequence[int]) -> int:
     status = 70  # EX_SOFTWARE of sysexits.h
     try:
         become_clerk()
-        _keep_only(keep)
+        keep_only(keep)
         task()
         status = 0
     except BaseException as e:  # noqa: BLE001 - a fork must never return
@@ -132,6 +129,11 @@ def await_clerk(pid: int) -> None:
 
 
 _clerks: set[int] = set()  # that have not been waited for
+
+
+def spare(pid: int) -> None:
+    """Take a child of the harness's for none that code could run in."""
+    _clerks.add(pid)
 
 
 def spawn(arguments: list[str], env: dict[str, str], folder: str, out: int, err: int) -> int:
@@ -171,7 +173,8 @@ _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signa
 CANNOT_START = 126  # the exit code of a shell for what it cannot run
 
 
-def _keep_only(keep: Sequence[int]) -> None:
+def keep_only(keep: Sequence[int]) -> None:
+    """Close every descriptor but these and stderr."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1):
         os.dup2(null, fd)

@@ -17,7 +17,9 @@ import sys
 from privileges import as_user
 
 HOME = "/tmp/home"
-HARNESS_HOME = "/tmp/harness"
+# The harness's own, on a file system that is root's. Nothing of root's is below a folder that
+# the user may write to, as code can be there first.
+HARNESS = "/run/notebox"
 DISPLAY = ":99"
 
 # What a kernel loads by itself when it starts, and when it runs its first cell.
@@ -73,7 +75,7 @@ def kernel_modules() -> None:
 
 def after_fork() -> None:
     """Leave the user's home, which is the user's from now on."""
-    os.environ["HOME"] = HARNESS_HOME
+    os.environ["HOME"] = HARNESS
     gc.enable()
 
 

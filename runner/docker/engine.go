@@ -68,6 +68,7 @@ type Options struct {
 type Engine struct {
 	api     *client.Client
 	options Options
+	cores   atomic.Int64 // of the daemon's host; 0 before it has said so
 
 	mu      sync.Mutex
 	known   map[string]int // the containers that this process looks after, by name: their users, 0 for none
@@ -145,7 +146,9 @@ func (e *Engine) start(ctx context.Context, name, id string, env runner.Environm
 		labelService:     e.options.ServiceID,
 		labelSandbox:     id,
 		labelEnvironment: env.Name,
-	}), func(user int) *container.HostConfig { return hostConfig(limits, e.options.Runtime, user) })
+	}), func(user int) *container.HostConfig {
+		return hostConfig(limits, e.options.Runtime, user, int(e.cores.Load()))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -222,6 +225,13 @@ func (e *Engine) Capacity(ctx context.Context) (cores int, memory int64, err err
 	return info.NCPU, info.MemTotal, err
 }
 
+// CgroupV1 reports whether the daemon's host counts memory by the first version of control
+// groups, in which a sandbox's limit leaves out the buffers of its sockets.
+func (e *Engine) CgroupV1(ctx context.Context) (bool, error) {
+	info, err := e.info(ctx)
+	return info.CgroupVersion == "1", err
+}
+
 func (e *Engine) info(ctx context.Context) (system.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -229,6 +239,7 @@ func (e *Engine) info(ctx context.Context) (system.Info, error) {
 	if err != nil {
 		return system.Info{}, e.explain(err)
 	}
+	e.cores.Store(int64(info.NCPU))
 	return info, nil
 }
 

@@ -3,8 +3,11 @@ package docker
 import (
 	_ "embed"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/go-units"
 
 	"notebox/runner"
@@ -18,14 +21,12 @@ const (
 	labelUser        = "notebox.user"        // the first of its ids; see users.go
 )
 
-// harnessFolder is root's, on a file system of its own. The image's /etc/passwd and
-// /etc/group are links into it.
+// harnessFolder is root's, on a file system of its own: below /tmp, or any folder that code
+// may write to, code can make it first. The image's /etc/passwd and /etc/group are links
+// into it.
 const harnessFolder = "/run/notebox"
 
 const (
-	// harnessSize of the folder that is the harness's own, bytes: the names of users. Of what
-	// processMemory is for.
-	harnessSize, harnessInodes = 4 << 20, 1024
 	// shmSize of /dev/shm, bytes: Docker's own default, which Python's
 	// multiprocessing is used to.
 	shmSize = 64 << 20
@@ -35,6 +36,20 @@ const (
 	// oomScore makes the host's kernel, when the host itself is short of memory,
 	// end sandboxes before what else runs there; code in them has 1000.
 	oomScore = 500
+	// harnessSize of the folder that is the harness's own, bytes: the names of users, where
+	// kernels listen, and the certificates of a run with a network. Of what processMemory is for.
+	harnessSize, harnessInodes = 4 << 20, 1024
+	// ptys of one sandbox: a terminal multiplexer with many windows. The host's kernel has
+	// 3,072 for all containers together.
+	ptys = 32
+	// coreLimit of RLIMIT_CORE, bytes: no file, and no program either. Where core_pattern is
+	// a pipe, a kernel starts its program as root of the host at each crash and for each
+	// limit, 0 too, but this one, which is its own mark for that program's crashes.
+	coreLimit = 1
+	// tcpBuffer is the size of each of the two buffers that a TCP socket grows to, bytes,
+	// which no limit of memory holds on cgroup v1. A loopback is as fast with it as with
+	// the kernel's own of megabytes.
+	tcpBuffer = 128 << 10
 	// openFiles of one process: a large pool of workers, and no more descriptors
 	// than a program closes in a moment when it starts another.
 	openFiles = 8192
@@ -61,7 +76,7 @@ func containerConfig(env runner.Environment, labels map[string]string) *containe
 		Hostname:        "sandbox",
 		User:            "0:0", // the harness, which keeps two capabilities; the code is the owner of /mnt/data
 		WorkingDir:      "/",
-		Env:             []string{"HOME=/tmp/harness"}, // the harness's own; the kernel has another
+		Env:             []string{"HOME=" + harnessFolder}, // the kernel has another
 		Labels:          labels,
 		NetworkDisabled: true,
 		OpenStdin:       true,
@@ -72,10 +87,10 @@ func containerConfig(env runner.Environment, labels map[string]string) *containe
 	}
 }
 
-// hostConfig is that of a sandbox whose code runs as user.
-func hostConfig(l runner.Limits, runtime string, user int) *container.HostConfig {
+// hostConfig is that of a sandbox whose code runs as user, on a host with so many cores.
+func hostConfig(l runner.Limits, runtime string, user, cores int) *container.HostConfig {
 	yes, noSwap := true, int64(0)
-	return &container.HostConfig{
+	h := &container.HostConfig{
 		AutoRemove:     true,
 		Init:           &yes,
 		Runtime:        runtime,
@@ -96,6 +111,8 @@ func hostConfig(l runner.Limits, runtime string, user int) *container.HostConfig
 			"/tmp":        tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
 			harnessFolder: tmpfs(harnessSize, harnessInodes, "mode=0755"),
 		},
+		MaskedPaths:   masked(cores),
+		ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
 		Resources: container.Resources{
 			Memory:           l.Memory,
 			MemorySwap:       l.Memory, // memory and swap together: no swap
@@ -103,11 +120,65 @@ func hostConfig(l runner.Limits, runtime string, user int) *container.HostConfig
 			NanoCPUs:         int64(l.CPUs * 1e9),
 			PidsLimit:        &l.Pids,
 			Ulimits: []*container.Ulimit{
-				{Name: "core", Soft: 0, Hard: 0},
+				{Name: "core", Soft: coreLimit, Hard: coreLimit},
 				{Name: "nofile", Soft: openFiles, Hard: openFiles},
 			},
 		},
 	}
+	if sharesKernel(runtime) {
+		h.Mounts = []mount.Mount{terminals()}
+		h.Sysctls = map[string]string{
+			"net.ipv4.tcp_rmem":     fmt.Sprintf("4096 %d %[1]d", tcpBuffer),
+			"net.ipv4.tcp_wmem":     fmt.Sprintf("4096 16384 %d", tcpBuffer),
+			"net.ipv4.tcp_fastopen": "0", // sends what makes a connection without connect
+		}
+	}
+	return h
+}
+
+// sharesKernel reports whether a runtime is known to run containers on the host's own kernel,
+// whose terminals and buffers are to be bounded. Another kernel has its own of both.
+func sharesKernel(runtime string) bool {
+	return slices.Contains([]string{"", "runc", "crun", "io.containerd.runc.v2"}, runtime)
+}
+
+// terminals is /dev/pts, with a bound of ptys, which can be set when it is mounted alone: a
+// volume of the container's own, which ends with it.
+func terminals() mount.Mount {
+	return mount.Mount{Type: mount.TypeVolume, Target: "/dev/pts", VolumeOptions: &mount.VolumeOptions{
+		NoCopy: true,
+		DriverConfig: &mount.Driver{Name: "local", Options: map[string]string{
+			"type": "devpts", "device": "devpts",
+			"o": fmt.Sprintf("nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5,max=%d", ptys),
+		}},
+	}}
+}
+
+// masked are files and folders of /proc and /sys that code finds empty: those that Docker
+// masks in any version, and what else tells of the host's disks, devices, memory and
+// interrupts, of its kernel's command line, or counts what others do there. What libraries
+// read is not among them: cpuinfo, meminfo, stat, vmstat, loadavg, uptime, the processors.
+func masked(cores int) []string {
+	paths := strings.Fields(`
+		/proc/acpi /proc/asound /proc/interrupts /proc/kcore /proc/keys /proc/latency_stats
+		/proc/sched_debug /proc/scsi /proc/timer_list /proc/timer_stats
+		/sys/devices/virtual/powercap /sys/firmware
+
+		/proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz /proc/consoles /proc/diskstats
+		/proc/driver /proc/fs /proc/iomem /proc/ioports /proc/irq /proc/key-users /proc/mdstat
+		/proc/modules /proc/mtrr /proc/partitions /proc/pressure /proc/schedstat /proc/softirqs
+		/proc/swaps /proc/zoneinfo
+		/proc/sys/fs/aio-nr /proc/sys/fs/dentry-state /proc/sys/fs/file-nr /proc/sys/fs/inode-nr
+		/proc/sys/fs/inode-state /proc/sys/kernel/pty
+		/sys/block /sys/bus /sys/class/block /sys/class/hwmon /sys/class/thermal /sys/dev
+		/sys/devices/LNXSYSTM:00 /sys/devices/pci0000:00 /sys/devices/platform
+		/sys/devices/virtual/bdi /sys/devices/virtual/block /sys/devices/virtual/dmi
+		/sys/devices/virtual/thermal
+		/sys/fs/btrfs /sys/fs/ext4 /sys/fs/f2fs /sys/fs/xfs /sys/module`)
+	for core := range cores {
+		paths = append(paths, fmt.Sprintf("/sys/devices/system/cpu/cpu%d/thermal_throttle", core))
+	}
+	return paths
 }
 
 // tmpfs are the mount options; people run what they put there, so exec.

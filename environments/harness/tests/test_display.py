@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return where the display listens, which is not where the host's own would."""
     path = str(tmp_path / "x" / "X99")
     monkeypatch.setattr(display, "_SOCKET", path)
+    monkeypatch.setattr(display, "as_user", contextlib.nullcontext)  # whose folder it is not
     return path
 
 
@@ -59,11 +62,28 @@ def test_server_is_the_user_s(address: str, started: list[dict[str, Any]]) -> No
     assert {started[0][name] for name in ("stdin", "stdout", "stderr")} == {subprocess.DEVNULL}
 
 
-def test_socket_is_open_to_the_user(address: str, started: list[dict[str, Any]]) -> None:
+def test_acts_with_the_users_rights_alone(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rights: list[bool] = []
+
+    @contextlib.contextmanager
+    def as_user() -> Iterator[None]:
+        assert not os.path.exists(os.path.dirname(address))
+        yield
+        rights.append(os.path.exists(address))
+
+    monkeypatch.setattr(display, "as_user", as_user)
+    Display()
+    assert rights == [True], "folder and socket are made, and both between"
+
+
+def test_what_is_in_its_place_is_left_alone(address: str, started: list[dict[str, Any]]) -> None:
+    Path(address).parent.write_text("the user's")
     screen = Display()
-    assert os.stat(address).st_mode & 0o777 == 0o777
-    assert os.stat(os.path.dirname(address)).st_mode & 0o7777 == 0o1777
+    assert screen.fileno() == -1, "there is no display"
+    screen.renew()
     screen.start()
+    assert started == []
+    assert Path(address).parent.read_text() == "the user's"
 
 
 @pytest.mark.parametrize(

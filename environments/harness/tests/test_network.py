@@ -298,7 +298,7 @@ def test_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own.write_text("of the image")
     monkeypatch.setattr(network, "PORT", 0)
     monkeypatch.setattr(network, "_BUNDLE", str(own))
-    monkeypatch.setattr(network, "_FOLDER", str(tmp_path / "folder"))
+    monkeypatch.setattr(network, "HARNESS", str(tmp_path))
     env = Proxy(ca="# Főtanúsítvány\nof the operator").environment()
     names = {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE"}
     names |= {"GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS"}

@@ -6,7 +6,7 @@ def fields(text, names):
     return {k: v.strip() for k, v in rows if k in names}
 
 # Newer daemons mask more of /proc and /sys; these are masked or read-only by all.
-MASKED = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/keys", "/proc/sys", "/proc/timer_list", "/sys/firmware"}
+MASKED = {"/proc/bus", "/proc/cmdline", "/proc/diskstats", "/proc/fs", "/proc/irq", "/proc/key-users", "/proc/keys", "/proc/sys", "/proc/timer_list", "/sys/firmware"}
 # What the daemon itself puts in, from a file system of the host.
 FILES = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/usr/sbin/docker-init"}
 # Flags that a kernel adds by itself.

@@ -4,7 +4,7 @@ import ctypes, errno, json, mmap, os, resource, signal, socket, struct, time
 harness, = (
     int(p) for p in os.listdir("/proc")
     if p.isdigit() and open(f"/proc/{p}/cmdline").read().split("\0")[1:2] == ["/opt/notebox"]
-    and "\nUid:\t0\t" in open(f"/proc/{p}/status").read()
+    and "\nPPid:\t1\n" in open(f"/proc/{p}/status").read()  # and not the guard of its sockets
 )
 libc = ctypes.CDLL(None, use_errno=True)
 tries = {}
@@ -34,6 +34,8 @@ NUMBERS = {
     "open_tree": (428, 428), "move_mount": (429, 429), "pidfd_getfd": (438, 438), "kcmp": (312, 272),
     "setuid": (105, 146), "syslog": (103, 116), "acct": (163, 89), "quotactl": (179, 60),
     "fanotify_init": (300, 262), "vmsplice": (278, 75), "sethostname": (170, 161),
+    "io_setup": (206, 0), "io_submit": (209, 2), "io_getevents": (208, 4), "io_destroy": (207, 1), "io_cancel": (210, 3),
+    "setsockopt": (54, 208), "setrlimit": (160, 164), "prlimit64": (302, 261),
 }
 X86 = os.uname().machine == "x86_64"
 
@@ -85,6 +87,16 @@ call("fanotify_init", 0, 0)
 call("vmsplice", 0, 0, 0, 0)
 call("sethostname", ctypes.c_char_p(b"x"), 1)
 
+call("io_setup", 1, ctypes.byref(ctypes.c_long(0)))
+for name in "io_submit", "io_getevents", "io_destroy", "io_cancel":
+    call(name, 0, 0, 0, 0, 0)
+# By a crash with this limit at any value but 1, a host with a pipe in core_pattern starts a program.
+limit = (ctypes.c_ulong * 2)(0, 0)
+call("setrlimit", resource.RLIMIT_CORE, ctypes.byref(limit), label="of RLIMIT_CORE")
+call("setrlimit", 1 << 32 | resource.RLIMIT_CORE, ctypes.byref(limit), label="of RLIMIT_CORE with a high bit")
+call("prlimit64", 0, resource.RLIMIT_CORE, ctypes.byref(limit), 0, label="of RLIMIT_CORE")
+call("prlimit64", 0, 1 << 32 | resource.RLIMIT_CORE, ctypes.byref(limit), 0, label="of RLIMIT_CORE with a high bit")
+
 if X86:
     tries["x32 getpid"] = lambda: syscall(0x40000000 | 39)
 
@@ -93,6 +105,12 @@ for label, args in {
     "raw socket": (socket.AF_INET, socket.SOCK_RAW, 1), "AF_BLUETOOTH": (31, socket.SOCK_RAW),
     "raw IPv6 socket": (socket.AF_INET6, socket.SOCK_RAW, 58), "AF_KEY": (15, socket.SOCK_RAW),
     "AF_XDP": (44, socket.SOCK_RAW), "AF_CAN": (29, socket.SOCK_RAW),
+    "Multipath TCP": (socket.AF_INET, socket.SOCK_STREAM, 262), "UDP-Lite": (socket.AF_INET6, socket.SOCK_DGRAM, 136),
+    "ping": (socket.AF_INET, socket.SOCK_DGRAM, 1), "ping over IPv6": (socket.AF_INET6, socket.SOCK_DGRAM, 58),
+    "SCTP": (socket.AF_INET, socket.SOCK_STREAM, 132), "SCTP in packets": (socket.AF_INET, socket.SOCK_SEQPACKET, 132),
+    "DCCP": (socket.AF_INET, 6, 33), "L2TP": (socket.AF_INET, socket.SOCK_DGRAM, 115),
+    "netlink of devices": (socket.AF_NETLINK, socket.SOCK_DGRAM, 15), "netlink of sockets": (socket.AF_NETLINK, socket.SOCK_RAW, 4),
+    "netlink of filters": (socket.AF_NETLINK, socket.SOCK_RAW, 12), "netlink of the kernel's choice": (socket.AF_NETLINK, socket.SOCK_RAW, 16),
 }.items():
     tries[label] = lambda args=args: socket.socket(*args)
 
@@ -103,6 +121,42 @@ def int_0x80():
 
 if X86:
     tries["int 0x80"] = int_0x80
+
+@attempt
+def widen_a_buffer():
+    """It is as if it were above the host's own bound: nothing is said, and nothing is done."""
+    size = ctypes.c_int(1 << 20)
+    with socket.socket() as s:
+        before = [s.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
+        for option in socket.SO_SNDBUF, socket.SO_RCVBUF, 32, 33:  # …FORCE
+            s.setsockopt(socket.SOL_SOCKET, option, size.value)
+            for level, option in (1 << 32 | socket.SOL_SOCKET, option), (socket.SOL_SOCKET, 1 << 32 | option):
+                try:
+                    syscall(NUMBERS["setsockopt"][0 if X86 else 1], s.fileno(), level, option, ctypes.byref(size), 4)
+                except OSError as e:
+                    assert e.errno == errno.EPERM
+        if before == [s.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)]:
+            raise OSError(errno.EPERM, "")
+
+@attempt
+def take_all_terminals():
+    held = []
+    try:
+        while len(held) < 64:
+            held.append(os.openpty())
+    except OSError as e:
+        assert len(held) == 32
+        raise
+
+@attempt
+def take_all_sockets():
+    held = []
+    try:
+        while len(held) < 2000:
+            held.append(socket.socket())
+    except OSError:
+        assert 900 < len(held) < 1024  # the kernel's own are counted
+        raise
 
 def connect(address):
     with socket.socket() as s:
@@ -164,7 +218,12 @@ for path in (
     "/dev/mem", "/dev/kmsg", "/var/run/docker.sock", "/dev/sda", "/dev/vda",
 ):
     tries["read " + path] = lambda path=path: read(path)
-for path in ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/latency_stats"):
+for path in (
+    "/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/latency_stats", "/proc/cmdline", "/proc/diskstats",
+    "/proc/key-users", "/proc/interrupts", "/proc/buddyinfo", "/proc/zoneinfo", "/proc/partitions", "/proc/swaps",
+    "/proc/softirqs", "/proc/schedstat", "/proc/modules", "/proc/config.gz", "/proc/pressure/cpu", "/proc/iomem",
+    "/proc/sys/kernel/pty/nr", "/proc/sys/fs/aio-nr", "/proc/sys/fs/file-nr", "/proc/sys/fs/inode-nr",
+):
     tries["read " + path] = lambda path=path: masked(path)
 for name in ("mem", "environ", "maps", "fd/0", "stack", "io", "exe", "root/etc/passwd", "cwd/etc/passwd", "task/TID/mem"):
     tries[f"open the harness's {name}"] = lambda name=name: open(f"/proc/{harness}/{name.replace('TID', str(harness))}", "rb")
@@ -174,6 +233,7 @@ tries["stop the harness"] = lambda: os.kill(harness, signal.SIGSTOP)
 tries["kill init"] = lambda: os.kill(1, 9)
 tries["kill the harness"] = lambda: os.kill(harness, 9)
 tries["renice the harness"] = lambda: os.setpriority(os.PRIO_PROCESS, harness, 19)
+tries["write /run/notebox/x"] = lambda: open("/run/notebox/x", "w")
 @attempt
 def raise_a_hard_limit():
     try:

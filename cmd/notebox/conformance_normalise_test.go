@@ -81,6 +81,17 @@ var rules = map[string]rule{
 	// service clears it, so that nothing in a result is of another run.
 	"old-outputs": {apply: withoutOldOutputs},
 
+	// What behaves as in a script: asyncio.run works, which Jupyter refuses, and sys.argv is
+	// a program's and not the kernel's. Cells that begin so say it; TestAsInAScript has what
+	// they come to.
+	"as-a-script": {apply: func(doc, source object) {
+		for i, cell := range source["cells"].([]any) {
+			if strings.HasPrefix(joined(cell.(object)["source"]), "# as a script\n") {
+				doc["cells"].([]any)[i].(object)["outputs"] = []any{}
+			}
+		}
+	}},
+
 	// Jupyter repeats what a notebook says of the kernel, also where that is
 	// wrong; the service writes which one it was.
 	"kernelspec": {apply: func(doc, _ object) { delete(doc["metadata"].(object), "kernelspec") }},

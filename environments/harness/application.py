@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import zmq
-from IPython.core import interactiveshell
+from IPython.core import autocall, interactiveshell
 from jupyter_client.jsonutil import json_default
 from jupyter_client.session import json_packer
 from traitlets import Type, default
@@ -167,10 +167,12 @@ def is_success(e: BaseException | None) -> bool:
     return type(e) is SystemExit and (e.code is None or (isinstance(e.code, int) and not e.code))
 
 
-class ZMQExitAutocall(zmqshell.ZMQExitAutocall):
+class ZMQExitAutocall(autocall.ZMQExitAutocall):
     """What exit and quit are: they end the run at once, as in a script."""
 
-    def __call__(self, code: Any = None, *, keep_kernel: bool = False) -> None:
+    def __call__(  # type: ignore[override]
+        self, code: Any = None, *, keep_kernel: bool = False
+    ) -> None:
         raise SystemExit(code)
 
 
@@ -190,10 +192,10 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             super()._showtraceback(etype, evalue, stb)
 
 
-def warn_of_exit(message: Any, *args: Any, stacklevel: int = 1, **kwargs: Any) -> None:
+def warn_of_exit(message: str, category: type[Warning] | None = None, stacklevel: int = 1) -> None:
     """Warn as IPython does, which tells who has ended a cell by exit() to write exit()."""
     if not is_success(sys.exception()):
-        warnings.warn(message, *args, stacklevel=stacklevel + 1, **kwargs)
+        warnings.warn(message, category, stacklevel + 1)
 
 
 class IPythonKernel(ipkernel.IPythonKernel):
@@ -265,7 +267,7 @@ class IPKernelApp(kernelapp.IPKernelApp):
         # Its default was read in the harness.
         self.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
         super().initialize(argv)
-        sys.argv = [PROGRAM]  # with what the kernel was started with, no parser of a program's works
+        sys.argv = [PROGRAM]  # and not those of the kernel, which a program's parser refuses
         sys.breakpointhook = breakpoint_without_debugger
         setattr(interactiveshell, "warn", warn_of_exit)  # noqa: B010
         for owner in (asyncio, asyncio.runners, asyncio.Runner):
@@ -307,8 +309,9 @@ def apart(run: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(run)
     def call(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
+        app: Any = IPKernelApp.instance()
         loop = asyncio._get_running_loop()
-        if loop is None or loop is not IPKernelApp.instance().io_loop.asyncio_loop:
+        if loop is None or loop is not app.io_loop.asyncio_loop:
             return run(*args, **kwargs)
         asyncio._set_running_loop(None)
         try:

@@ -186,7 +186,7 @@ class Relay:
 
 
 def collect(
-    writer: frames.Writer, known: Marks, since: int, hidden: str, max_files: int, max_bytes: int
+    writer: frames.Writer, known: Marks, hidden: str, max_files: int, max_bytes: int, *, since: int
 ) -> bool:
     """Send what is new in /mnt/data and name what is elsewhere; report whether all was seen."""
     if known.nothing_new() and elsewhere.nothing_new(since):

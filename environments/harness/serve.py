@@ -184,9 +184,7 @@ def place(reader: frames.Reader, job: Job) -> None:
         raise RuntimeError(f"the input files could not be written ({status})")
 
 
-def collect(
-    writer: frames.Writer, untouched: dict[str, files.Mark], since: int, job: Job
-) -> bool:
+def collect(writer: frames.Writer, untouched: dict[str, files.Mark], since: int, job: Job) -> bool:
     """Send what is new in /mnt/data and name what is elsewhere; report whether all was seen."""
     if files.nothing_new(untouched) and elsewhere.nothing_new(since):
         return True

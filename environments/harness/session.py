@@ -189,9 +189,8 @@ class Session:
         collected = False
         if not writer.over:  # else another service waits, and for neither of these
             self._renew_gone()
-            collected = collect(
-                writer, self._marks, since, self._hidden, job.max_files, job.max_file_bytes
-            )
+            limits = job.max_files, job.max_file_bytes
+            collected = collect(writer, self._marks, self._hidden, *limits, since=since)
         cpu = cgroup.read().cpu_ns - begun
         writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
 

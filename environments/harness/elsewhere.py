@@ -64,8 +64,10 @@ class Elsewhere:
                 if st.st_uid == HARNESS:
                     continue
                 full = f"{path}/{name}"
-                if stat.S_ISREG(st.st_mode) and st.st_size and st.st_ctime_ns >= self._since:
-                    yield full
+                if stat.S_ISREG(st.st_mode):
+                    # What is empty or a program is no result.
+                    if st.st_size and not st.st_mode & 0o111 and st.st_ctime_ns >= self._since:
+                        yield full
                 elif stat.S_ISDIR(st.st_mode) and depth < MAX_DEPTH:
                     try:
                         below = os.open(name, DATA_FOLDER, dir_fd=fd)

@@ -71,9 +71,11 @@ def test_before_the_job(tmp: Path) -> None:
     assert named(tmp, since) == ["changed", "home/new"]
 
 
-def test_what_is_no_file(tmp: Path) -> None:
+def test_what_is_no_result(tmp: Path) -> None:
     since = time.time_ns()
     (tmp / "empty").touch()
+    write(tmp, "program")
+    (tmp / "program").chmod(0o755)
     (tmp / "link").symlink_to("/etc/passwd")
     (tmp / "folder").symlink_to("/etc")
     (tmp / "folder2").mkdir()

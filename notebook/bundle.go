@@ -3,6 +3,7 @@ package notebook
 import (
 	"encoding/base64"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,31 +11,56 @@ import (
 
 // bundle reads a MIME bundle: an object of representations by media type.
 func (r *reading) bundle(cell int, raw jsontext.Value) map[string]Datum {
-	bundle := map[string]Datum{}
+	var order []string
+	given := map[string]jsontext.Value{}
 	err := members(raw, lenient, func(key string, value jsontext.Value) error {
 		mediaType, ok := parseMediaType(key)
 		if !ok {
 			r.drop(cell, "", "the output has data under %q, which is no media type", clip(key))
 			return nil
 		}
-		if _, ok := bundle[mediaType]; ok {
+		if given[mediaType] != nil {
 			r.drop(cell, mediaType, "the media type is given twice")
 			return nil
 		}
-		if len(bundle) == maxMediaTypes {
+		if len(order) == maxMediaTypes {
 			r.cut(cell, mediaType, "the output has more than %d media types", maxMediaTypes)
 			return errStop
 		}
-		if datum, ok := r.datum(cell, mediaType, value); ok {
-			bundle[mediaType] = datum
-		}
+		order, given[mediaType] = append(order, mediaType), value
 		return nil
 	})
 	if err != nil {
 		r.drop(cell, "", "the data of the output %v", err)
 	}
+	bundle := map[string]Datum{}
+	read := func(mediaType string) (ok bool) {
+		if given[mediaType] == nil {
+			return false
+		}
+		datum, ok := r.datum(cell, mediaType, given[mediaType])
+		if ok {
+			bundle[mediaType] = datum
+		}
+		return ok
+	}
+	photographed := false
+	for _, mediaType := range order {
+		switch {
+		case !slices.Contains(photographs, mediaType):
+			read(mediaType)
+		case !photographed: // else it is another format of what is there
+			photographed = true
+			_ = slices.ContainsFunc(photographs, read) // up to the first that can be read
+		}
+	}
+	r.embedded(cell, bundle)
 	return bundle
 }
+
+// photographs are the types of which a bundle has one picture in several formats, as
+// Pillow sends each image as PNG and as JPEG. The first of them is read.
+var photographs = []string{"image/png", "image/webp", "image/jpeg"}
 
 // mediaTypePattern is RFC 6838's restricted-name, twice; parameters are cut off.
 var mediaTypePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$`)

@@ -21,7 +21,8 @@
 //     tracebacks and text/plain, to one normal form without terminal escapes.
 //  4. A media type in a bundle is JSON (kept as it is, if it is shallow and
 //     unambiguous), binary (base64 is decoded, the bytes are checked against the
-//     type's magic, and a Blob is named), or text.
+//     type's magic, and a Blob is named), or text. Of one picture as PNG, WebP and JPEG
+//     the first is read. Sound and films that are data in text/html are Blobs, too.
 //  5. The first cell that an exception ended gives Result.Error, with the line
 //     of that cell from IPython's traceback. Errors of a cell that is tagged
 //     raises-exception are outputs only.

@@ -8,7 +8,8 @@ import (
 )
 
 // htmlText returns the text of an HTML fragment roughly as a text browser shows
-// it: no scripts and styles, a line for each block, a tab between table cells.
+// it: no scripts and styles, a line for each block, a tab between table cells, and in
+// words what else is at an address.
 // It reads tokens and builds no tree, since trees of hostile HTML grow
 // faster than their source.
 func htmlText(source string) string {
@@ -25,7 +26,10 @@ func htmlText(source string) string {
 				text = appendText(text, string(tokens.Text()), preformatted > 0)
 			}
 		case html.StartTagToken:
-			name := tagName(tokens)
+			name, source := tagAndSource(tokens)
+			if hidden == 0 || hidden == atom.Audio || hidden == atom.Video {
+				text = append(text, mediaWords(name, hidden, source)...)
+			}
 			if hidden == 0 && isHidden(name) {
 				hidden = name
 			}
@@ -36,11 +40,15 @@ func htmlText(source string) string {
 				text = append(text, '\n')
 			}
 		case html.SelfClosingTagToken:
-			if breaksLine(tagName(tokens)) {
+			name, source := tagAndSource(tokens)
+			if hidden == 0 || hidden == atom.Audio || hidden == atom.Video {
+				text = append(text, mediaWords(name, hidden, source)...)
+			}
+			if breaksLine(name) {
 				text = append(text, '\n')
 			}
 		case html.EndTagToken:
-			name := tagName(tokens)
+			name, _ := tagAndSource(tokens)
 			if name == hidden {
 				hidden = 0
 			}
@@ -57,14 +65,9 @@ func htmlText(source string) string {
 	}
 }
 
-func tagName(tokens *html.Tokenizer) atom.Atom {
-	name, _ := tokens.TagName()
-	return atom.Lookup(name)
-}
-
 func isHidden(name atom.Atom) bool {
 	switch name {
-	case atom.Noscript, atom.Script, atom.Style, atom.Svg, atom.Template, atom.Title:
+	case atom.Audio, atom.Iframe, atom.Noscript, atom.Script, atom.Style, atom.Svg, atom.Template, atom.Title, atom.Video:
 		return true
 	}
 	return false

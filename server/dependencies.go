@@ -124,7 +124,7 @@ func (s *Server) notInstalled(ctx context.Context, p *plan, f *dependencies.Fail
 	a := s.reply(context.WithoutCancel(ctx), p, &runner.Outcome{Status: runner.StatusError}, events)
 	message := strings.TrimSpace(notebook.Plain(f.Message))
 	a.Error = &exception{Name: f.Name, Message: message}
-	a.Text = endLine(said) + f.Name + ": " + message + "\n"
+	a.Text = shorten(context.WithoutCancel(ctx), events.keeper, endLine(said)+f.Name+": "+message+"\n")
 	a.Hint = hintForPackages(p, f.Name)
 	return a
 }

@@ -124,7 +124,7 @@ func (s *Server) textSoFar(p *plan) string {
 	if err != nil {
 		return ""
 	}
-	return notebook.Text(result, nil)
+	return notebook.Shorten(notebook.Text(result, nil), maxText-markRoom)
 }
 
 // plan is what a program is to be run as: a request of the native API with a session.

@@ -48,12 +48,45 @@ var notInstalled = regexp.MustCompile(`^(?:No module named '([A-Za-z0-9_.]{1,100
 	`|Cannot find (?:module|package) '(?:npm:)?([@a-z0-9][^'/:\s]{0,100}(?:/[^'/:\s]{1,100})?)'` +
 	`|there is no package called ['‘]([A-Za-z0-9.]{1,100})['’])`)
 
+// packageName is a package as a message has it, in quotes or not.
+const packageName = "[\"'`]?([A-Za-z0-9](?:[A-Za-z0-9_.-]{0,98}[A-Za-z0-9])?)"
+
+// wanted are the words by which libraries tell what to install, the plainest first.
+var wanted = []*regexp.Regexp{
+	regexp.MustCompile("Missing optional dependency " + packageName + "|`Import " + packageName + "` failed"),
+	regexp.MustCompile(`\b(?:pip3?|conda|uv) (?:install|add) (?:-\S+ )*` + packageName),
+	regexp.MustCompile(`\b[Ii]nstall (?:the )?` + packageName),
+	regexp.MustCompile(`\b(?:requires|without) (?:the )?` + packageName + "[\"'`]? (?:package|library|module|to be installed|installed)"),
+	regexp.MustCompile(packageName + "[\"'`]? (?:package |library |module )?(?:is required|is needed|is not installed|not installed|must be installed|needs to be installed|not found)"),
+}
+
+// noPackages are words that stand where a package would.
+var noPackages = []string{"a", "an", "and", "any", "from", "it", "library", "module", "one", "or", "package", "pip", "that", "the", "them", "this", "via", "which", "with"}
+
+// namedToInstall is the package that an ImportError names, or another exception that gives
+// pip's command; "" where there is none.
+func namedToInstall(e *notebook.Exception) string {
+	if e.Name != "ImportError" && !strings.Contains(e.Message, "pip install") {
+		return ""
+	}
+	for _, words := range wanted {
+		for _, found := range words.FindAllStringSubmatch(e.Message, -1) {
+			if name := strings.Join(found[1:], ""); !slices.Contains(noPackages, strings.ToLower(name)) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
 // missing is what an error says is not installed; "" where it says no such thing.
 func missing(e *notebook.Exception) string {
 	found := notInstalled.FindStringSubmatch(e.Message)
 	switch {
 	case found == nil && e.Name == "ModuleNotFoundError":
 		return "A module"
+	case found == nil && namedToInstall(e) != "":
+		return "The package " + namedToInstall(e)
 	case found == nil:
 		return ""
 	case e.Name == "ModuleNotFoundError":
@@ -122,6 +155,10 @@ func hintForError(p *plan, e *notebook.Exception) string {
 			return "Code reaches the network only through the proxy that HTTPS_PROXY names, and there only hosts that the service's operator allows: use such a host, or send the data in files, where a url is fetched before the run."
 		}
 		return "The sandbox has no network: send the data in files, where a url is fetched before the run."
+	case strings.Contains(e.Message, "event loop is already running") || strings.Contains(e.Message, "cannot be called from a running event loop"):
+		return "A cell has an event loop that runs already: write await main() at its top level, or asyncio.run(main()) outside of any async function."
+	case e.Name == "SystemExit":
+		return fmt.Sprintf("The code ended itself with an exit code other than 0%s: read what it wrote, %s", place(p, e), again(p))
 	case e.Name == "KeyboardInterrupt" && p.session != nil:
 		return "The code was interrupted; the variables and files of this session are kept."
 	case e.Name == "KeyboardInterrupt":

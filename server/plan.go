@@ -172,15 +172,18 @@ func (req *request) program() (cells []string, book []byte, err error) {
 		if *req.Code == "" {
 			return nil, nil, malformed("code", "is empty")
 		}
-		return []string{string(*req.Code)}, nil, nil
+		return []string{withoutBOM(*req.Code)}, nil, nil
 	case len(req.Cells) == 0:
 		return nil, nil, malformed("cells", "is empty")
 	}
 	for _, cell := range req.Cells {
-		cells = append(cells, string(cell))
+		cells = append(cells, withoutBOM(cell))
 	}
 	return cells, nil, nil
 }
+
+// withoutBOM drops the U+FEFF that some editors begin a file with, as those who read files do.
+func withoutBOM(code text) string { return strings.TrimPrefix(string(code), "\ufeff") }
 
 // environment finds the one for the request's language: the field's, the notebook's, the
 // media type's, or the default's. Where several are given they must agree. What an

@@ -65,6 +65,11 @@ type usage struct {
 func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events *sink) *reply {
 	events.end()
 	executed, result, complete := s.decode(ctx, p, out, events)
+	if out.Status == runner.StatusOK && result.Error != nil {
+		// An error output makes the status, whoever has counted before: hint and error are of it.
+		told := *out
+		told.Status, out = runner.StatusError, &told
+	}
 	blobs := blobsOf(result.Outputs...)
 	began := time.Now()
 	k := s.keep(ctx, events.keeper, executed, blobs, events.urls())
@@ -94,14 +99,16 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 	for _, f := range a.Files {
 		a.Text += fmt.Sprintf("[file %s: %s]\n", oneLine(strings.TrimPrefix(f.Path, dataDir)), f.URL+f.Error)
 	}
+	a.Text += elsewhere(out.Skipped)
 	if e := result.Error; e != nil {
 		a.Error = &exception{e.Name, e.Message, e.Traceback, e.Cell, p.lineOf(e)}
-	} else if a.Error = commandFailed(out); a.Error != nil {
+	} else if a.Error = unshown(out); a.Error != nil {
 		a.Text = endLine(a.Text) + "[" + a.Error.Message + "]\n"
 	}
 	if out.KernelRestarted {
 		a.Text = endLine(a.Text) + "[" + restartedText + "]\n"
 	}
+	a.Text = shorten(ctx, events.keeper, a.Text)
 	return a
 }
 

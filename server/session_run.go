@@ -256,12 +256,17 @@ func (in *inSession) ref(out *runner.Outcome) *sessionRef {
 // restartedText says to a model what a new kernel means.
 const restartedText = "The kernel of this session was restarted: variables and imports are lost, files in /mnt/data are kept."
 
-// commandFailed is the error of a command that ended with another exit code than 0.
-func commandFailed(out *runner.Outcome) *exception {
-	if out.ExitCode == nil || *out.ExitCode == 0 {
-		return nil
+// unshown is the error of a run that has none among its outputs: of a command that ended
+// with another exit code than 0, or of code whose exception was not shown, as by a handler of
+// its own. nil where there was none.
+func unshown(out *runner.Outcome) *exception {
+	switch {
+	case out.ExitCode != nil && *out.ExitCode != 0:
+		return &exception{Name: "CommandFailed", Message: fmt.Sprintf("the command ended with exit code %d", *out.ExitCode)}
+	case out.Status == runner.StatusError:
+		return &exception{Name: "Exception", Message: "the code raised an exception that was not shown"}
 	}
-	return &exception{Name: "CommandFailed", Message: fmt.Sprintf("the command ended with exit code %d", *out.ExitCode)}
+	return nil
 }
 
 // hintFor is hint, and what there is to say of a session.

@@ -82,7 +82,7 @@ func TestKeptFileIsAnInputOfLaterRuns(t *testing.T) {
 				kept[0].ID, kept[0].ID, kept[1].ID, kept[2].ID)
 			for range 2 {
 				var got map[string]string
-				require.NoError(t, json.Unmarshal([]byte(s.replied(s.postJSON(body)).Text), &got))
+				require.NoError(t, json.Unmarshal([]byte(s.replied(s.postJSON(body)).Outputs[0]["text"].(string)), &got))
 				require.Equal(t, map[string]string{"in.csv": "a,b\n1,2\n", "copy/in.csv": "a,b\n1,2\n", "e": "", "b": big, "c": "a"}, got)
 			}
 			contentType, form := formBody(formPart{`name="code"`, "x"}, formPart{`name="files"`, `[{"name":"in.csv","id":"` + kept[3].ID + `"}]`},

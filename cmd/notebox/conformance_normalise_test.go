@@ -47,7 +47,8 @@ var rules = map[string]rule{
 		by:      "START\n$2",
 	},
 
-	// Below a print is the harness's OutStream.write, which calls ipykernel's.
+	// Below a print is the harness's OutStream.write, and below the showing of an exception
+	// its ZMQInteractiveShell._showtraceback. They call ipykernel's.
 	"write-frame": {apply: func(doc, _ object) { eachOutputs(doc, withoutWriteFrame) }},
 
 	// Jupyter makes the file with the kernel's ports anew for each kernel.
@@ -80,6 +81,17 @@ var rules = map[string]rule{
 	// Of cells that are not run Jupyter keeps what an earlier run left in them; the
 	// service clears it, so that nothing in a result is of another run.
 	"old-outputs": {apply: withoutOldOutputs},
+
+	// What behaves as in a script: asyncio.run works, which Jupyter refuses, sys.argv is a
+	// program's and not the kernel's, and exit(3) ends a process with that code. Cells that begin so say it; TestAsInAScript has what
+	// they come to.
+	"as-a-script": {apply: func(doc, source object) {
+		for i, cell := range source["cells"].([]any) {
+			if strings.HasPrefix(joined(cell.(object)["source"]), "# as a script\n") {
+				doc["cells"].([]any)[i].(object)["outputs"] = []any{}
+			}
+		}
+	}},
 
 	// Jupyter repeats what a notebook says of the kernel, also where that is
 	// wrong; the service writes which one it was.
@@ -182,12 +194,13 @@ func stdoutFirst(outputs []any) []any {
 	return mergeStreams(outputs)
 }
 
-// withoutWriteFrame takes the harness's own frame out of tracebacks.
+// withoutWriteFrame takes the harness's own frames out of tracebacks.
 func withoutWriteFrame(outputs []any) []any {
 	for _, o := range outputs {
 		if frames, ok := o.(object)["traceback"].([]any); ok {
 			o.(object)["traceback"] = slices.DeleteFunc(frames, func(f any) bool {
-				return strings.Contains(f.(string), "/opt/notebox/application.py") && strings.Contains(f.(string), "OutStream.write")
+				return strings.Contains(f.(string), "/opt/notebox/application.py") &&
+					(strings.Contains(f.(string), "OutStream.write") || strings.Contains(f.(string), "ZMQInteractiveShell._showtraceback"))
 			})
 		}
 	}

@@ -1,31 +1,36 @@
 """ipykernel's application, changed in how it publishes output, in what it imports before
-there is a cell, and in how it ends."""
+there is a cell, in how it ends, and where a script of Python's would behave otherwise."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import gc
 import importlib
 import json
 import linecache
+import logging
 import os
 import secrets
 import select
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import zmq
+from IPython.core import autocall, interactiveshell
 from jupyter_client.jsonutil import json_default
 from jupyter_client.session import json_packer
-from traitlets import Type
+from traitlets import Type, default
 
 from ending import Ending
 
 sys.modules["debugpy"] = None  # type: ignore[assignment] # so that its import fails
-from ipykernel import debugger, iostream, ipkernel, kernelapp  # noqa: E402
+from ipykernel import debugger, iostream, ipkernel, kernelapp, zmqshell  # noqa: E402
 
 # Nobody could attach to a debugger here, and importing one takes longer than all the rest
 # of a kernel's start. What a user would notice of one that nobody is attached to is kept.
@@ -40,7 +45,12 @@ MAX_MESSAGE = 1 << 16
 MAX_QUEUED = 16  # messages that wait for the harness, on either side
 # ZeroMQ's thread writes the beginning of a large message in one turn, the rest in the next.
 ECHOES = 2
+MAX_SAID = 1000  # messages that are remembered
 ECHO_MS = 1000  # for it to have these turns, on a busy host
+
+
+# What a program finds as its own name: abspath of it, and its folder, are in /mnt/data.
+PROGRAM = "/mnt/data/main.py"
 
 
 def breakpoint_without_debugger(*_: Any, **__: Any) -> None:
@@ -152,8 +162,47 @@ class OutStream(iostream.OutStream):
             return sum(buffer.tell() for buffer in self._buffers.values())
 
 
+def is_success(e: BaseException | None) -> bool:
+    """Report whether a program that ends by this exception has the exit code 0."""
+    return type(e) is SystemExit and (e.code is None or (isinstance(e.code, int) and not e.code))
+
+
+class ZMQExitAutocall(autocall.ZMQExitAutocall):
+    """What exit and quit are: they end the run at once, as in a script."""
+
+    def __call__(  # type: ignore[override]
+        self, code: Any = None, *, keep_kernel: bool = False
+    ) -> None:
+        raise SystemExit(code)
+
+
+class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
+    """Takes an exit with code 0 for a good end, of which nothing is shown."""
+
+    left: SystemExit | None = None  # by which the cell has ended well
+
+    @default("exiter")
+    def _default_exiter(self) -> ZMQExitAutocall:
+        return ZMQExitAutocall(self)
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        if is_success(evalue):
+            self.left = evalue
+        else:
+            super()._showtraceback(etype, evalue, stb)
+
+
+def warn_of_exit(message: str, category: type[Warning] | None = None, stacklevel: int = 1) -> None:
+    """Warn as IPython does, which tells who has ended a cell by exit() to write exit()."""
+    if not is_success(sys.exception()):
+        warnings.warn(message, category, stacklevel + 1)
+
+
 class IPythonKernel(ipkernel.IPythonKernel):
-    """Tells the harness, with each reply, whether its end would have something to do."""
+    """Tells the harness, with each reply, whether the cell has ended the run, and whether the
+    kernel's end would have something to do."""
+
+    shell_class = Type(ZMQInteractiveShell)
 
     # Not by do_execute, which would be one more frame below the user's code.
     def finish_metadata(self, parent: Any, metadata: Any, reply_content: Any) -> Any:
@@ -163,12 +212,25 @@ class IPythonKernel(ipkernel.IPythonKernel):
                 self._forget_cell()
                 IPKernelApp.ending.begin()
                 reply_content["early"] = IPKernelApp.early
+            self._note_exit(reply_content)
             try:
                 quiet = IPKernelApp.ending.is_quiet()
             except Exception:  # noqa: BLE001 - without a reply the run would hang
                 quiet = False
             reply_content["quiet"] = quiet
         return metadata
+
+    def _note_exit(self, reply_content: Any) -> None:
+        shell: Any = self.shell
+        left, shell.left = shell.left, None
+        if left is None:
+            return
+        reply_content["ended"] = True
+        result = shell.last_execution_result
+        if result is not None and result.error_in_exec is left:
+            reply_content["status"] = "ok"
+            for name in ("ename", "evalue", "traceback", "engine_info"):
+                reply_content.pop(name, None)
 
     def _forget_cell(self) -> None:
         shell: Any = self.shell
@@ -205,7 +267,15 @@ class IPKernelApp(kernelapp.IPKernelApp):
         # Its default was read in the harness.
         self.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
         super().initialize(argv)
+        sys.argv = [PROGRAM]  # and not those of the kernel, which a program's parser refuses
         sys.breakpointhook = breakpoint_without_debugger
+        setattr(interactiveshell, "warn", warn_of_exit)  # noqa: B010
+        for owner in (asyncio, asyncio.runners, asyncio.Runner):
+            setattr(owner, "run", apart(vars(owner)["run"]))  # noqa: B010
+        asyncio.BaseEventLoop.run_until_complete = apart(  # type: ignore[method-assign]
+            asyncio.BaseEventLoop.run_until_complete
+        )
+        logging.getLogger("matplotlib.font_manager").addFilter(Once())
         if self.hurry >= 0:
             gc.disable()
             shell: Any = self.shell
@@ -229,6 +299,46 @@ class IPKernelApp(kernelapp.IPKernelApp):
         type(self).early = sorted({name.partition(".")[0] for name in new})
 
 
+def apart(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Let run, which runs a loop, do so in a cell: there the kernel's own runs already.
+
+    That one waits for the cell as it does for any other. What belongs to it, such as a task
+    that an earlier cell has made, is awaited at a cell's top level.
+    """
+
+    @functools.wraps(run)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        app: Any = IPKernelApp.instance()
+        loop = asyncio._get_running_loop()
+        if loop is None or loop is not app.io_loop.asyncio_loop:
+            return run(*args, **kwargs)
+        asyncio._set_running_loop(None)
+        try:
+            return run(*args, **kwargs)
+        finally:
+            asyncio._set_running_loop(loop)
+            asyncio.set_event_loop(loop)
+
+    return call
+
+
+class Once(logging.Filter):
+    """Lets matplotlib say once that it lacks a font, and not for each text that it draws."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if text in self._said:
+            return False
+        if len(self._said) < MAX_SAID:
+            self._said.add(text)
+        return True
+
+
 def pack(message: object) -> bytes:
     """Encode a message; lone surrogates, which UTF-8 has no place for, travel as escapes.
 
@@ -243,7 +353,14 @@ def pack(message: object) -> bytes:
 # The names that the kernel looks up.
 setattr(iostream, "OutStream", OutStream)  # noqa: B010
 setattr(kernelapp, "IOPubThread", IOPubThread)  # noqa: B010
-for _kind in (IOPubThread, OutStream, IPythonKernel, IPKernelApp):
+for _kind in (
+    IOPubThread,
+    OutStream,
+    ZMQExitAutocall,
+    ZMQInteractiveShell,
+    IPythonKernel,
+    IPKernelApp,
+):
     # What a user sees of them, and what configuration is stored under.
     _parent = _kind.__bases__[0]
     _kind.__module__, _kind.__qualname__ = _parent.__module__, _parent.__qualname__

@@ -38,6 +38,7 @@ class Executor(ExecutePreprocessor):
         self.on_cell_error = self._note_error
         self.on_cell_executed = self._note_reply
         self.early: list[str] = []
+        self.ended = False  # by an exit with code 0: no cell runs any more
         self.quiet = True  # the kernel has nothing to do at its exit
         self.errors: list[str] = []  # the class of each exception that ended a cell
         self._kernel, self._writer, self._budget = kernel, writer, budget
@@ -89,7 +90,7 @@ class Executor(ExecutePreprocessor):
         self, cell: NotebookNode, resources: dict[str, Any], index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
         assert self._watchdog is not None
-        if self._watchdog.reason:
+        if self._watchdog.reason or self.ended:
             return cell, resources
         if self._watchdog.kernel_ended:
             raise DeadKernelError("Kernel died")
@@ -175,8 +176,24 @@ class Executor(ExecutePreprocessor):
             self.errors.append(str(execute_reply["content"].get("ename", "")))
 
     def _note_reply(self, execute_reply: Any, **_: Any) -> None:
+        self.ended = execute_reply["content"].get("ended") is True
         self.quiet = execute_reply["content"].get("quiet") is True
         self.early = execute_reply["content"].get("early", [])
+
+
+def errors_shown(nb: NotebookNode) -> list[str]:
+    """Return the class of each error among the outputs, but of cells that may raise.
+
+    Of displays that raise, too: a repr, or a figure that cannot be drawn at the cell's end.
+    They end no cell.
+    """
+    return [
+        str(output.get("ename", ""))
+        for cell in nb.cells
+        if "raises-exception" not in cell.metadata.get("tags", [])
+        for output in cell.get("outputs", [])
+        if output["output_type"] == "error"
+    ]
 
 
 def practise(kernel: Kernel) -> list[str]:

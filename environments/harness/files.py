@@ -122,7 +122,7 @@ class Collector:
             try:
                 shown = os.path.join(path, name.encode("utf-8", "surrogateescape").decode())
             except UnicodeDecodeError:
-                self._skip(os.path.join(path, _printable(name)), "its name is not UTF-8")
+                self._skip(os.path.join(path, printable(name)), "its name is not UTF-8")
                 continue
             try:
                 if stat.S_ISDIR(st.st_mode):
@@ -149,7 +149,7 @@ class Collector:
                 except FileNotFoundError:
                     continue  # gone again: a living process of a session
                 except OSError as e:
-                    self._skip(os.path.join(path, _printable(entry.name)), _reason(e))
+                    self._skip(os.path.join(path, printable(entry.name)), _reason(e))
         yield from sorted(found)
 
     def _subfolder(self, parent: int, name: str, shown: str, depth: int) -> None:
@@ -208,5 +208,6 @@ def _reason(e: OSError) -> str:
     return (e.strerror or "not readable").lower()
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
+    """Return a name as it can be told, also where it is not UTF-8."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

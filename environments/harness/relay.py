@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import elsewhere
 import frames
 from files import MAX_DEPTH, MAX_ENTRIES, MAX_SKIPPED, TICK_NS, Collector, Mark
 from folder import MAX_PATH
@@ -25,6 +26,7 @@ SECONDS = 60.0  # for new files to leave
 MARKS, WHOLE = b"M", b"."  # kinds of frames that go no further
 BATCH = 500  # marks in one frame
 MAX_REASON = 300  # characters
+MOST_SKIPPED = MAX_SKIPPED + 1 + elsewhere.MAX_NAMED + 1  # reports, with those that count
 MAX_SHOWN = (MAX_DEPTH + 1) * 256  # characters of a file's path, as deep as a Collector goes
 
 _CUT = "its transfer was cut short"
@@ -37,6 +39,7 @@ class BrokenError(Exception):
 class Latest(Collector):
     """A Collector of what is not known yet, which also says what there is."""
 
+    since = 0  # of time.time_ns: when the job began
     hidden = "\0"  # how names begin that are there for a moment only
 
     def collect(self) -> None:
@@ -44,6 +47,7 @@ class Latest(Collector):
         # What is changed from now on is not of the same tick as what was before.
         time.sleep(TICK_NS / 1e9)
         super().collect()
+        elsewhere.report(self.writer, self.since)
         self._tell()
         self.writer.write(WHOLE)
 
@@ -79,7 +83,7 @@ class Relay:
     ) -> None:
         self.marks: dict[str, Mark] = {}
         self._fd, self._writer, self._known = fd, writer, known
-        self._files, self._bytes, self._skipped = max_files, max_bytes, MAX_SKIPPED + 1
+        self._files, self._bytes, self._skipped = max_files, max_bytes, MOST_SKIPPED
         self._deadline = time.monotonic() + SECONDS
         self._in_file = False
         self._dropped = False  # what is in the file does not go on
@@ -182,16 +186,16 @@ class Relay:
 
 
 def collect(
-    writer: frames.Writer, known: Marks, hidden: str, max_files: int, max_bytes: int
+    writer: frames.Writer, known: Marks, hidden: str, max_files: int, max_bytes: int, *, since: int
 ) -> bool:
-    """Send what is new in /mnt/data; report whether all of it was looked at."""
-    if known.nothing_new():
+    """Send what is new in /mnt/data and name what is elsewhere; report whether all was seen."""
+    if known.nothing_new() and elsewhere.nothing_new(since):
         return True
     before = known.copy()
     reading, writing = os.pipe()
     try:
         collector = Latest(frames.Writer(writing), before, max_files, max_bytes)
-        collector.hidden = hidden
+        collector.since, collector.hidden = since, hidden
         try:
             pid = _fork(collector, writing)
         except BlockingIOError:

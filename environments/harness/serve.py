@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 
 import cgroup
+import elsewhere
 import files
 import frames
 import warm
 from channels import Channels
 from choice import Choice
 from display import Display
-from execute import Executor, practise, run_silently, tell_kernel
+from execute import Executor, errors_shown, practise, run_silently, tell_kernel
 from kernel import SERVICE, Kernel, SilentKernelError
 from network import Proxy
 from privileges import KILL_SECONDS, kill_user, run_as_user
@@ -119,6 +120,7 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
         tell_kernel(kernel, proxy)
     place(reader, job)
     untouched = files.marks(job.inputs)
+    since = time.time_ns()
 
     executor = Executor(kernel, writer, job.stop_on_error, job.max_output)
     watchdog = Watchdog(
@@ -130,7 +132,7 @@ def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     if network:
         network.stop()
     finish(writer, nb, Run(kernel, executor, watchdog), outcome)
-    collected = collect(writer, untouched, job)
+    collected = collect(writer, untouched, since, job)
     cpu = cgroup.read().cpu_ns - begun  # with what a kernel does at its start and its end
     writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
     wait_for_the_end(reader)
@@ -182,12 +184,16 @@ def place(reader: frames.Reader, job: Job) -> None:
         raise RuntimeError(f"the input files could not be written ({status})")
 
 
-def collect(writer: frames.Writer, untouched: dict[str, files.Mark], job: Job) -> bool:
-    """Send what is new in /mnt/data; report whether all of it was looked at."""
-    if files.nothing_new(untouched):
+def collect(writer: frames.Writer, untouched: dict[str, files.Mark], since: int, job: Job) -> bool:
+    """Send what is new in /mnt/data and name what is elsewhere; report whether all was seen."""
+    if files.nothing_new(untouched) and elsewhere.nothing_new(since):
         return True
-    collector = files.Collector(writer, untouched, job.max_files, job.max_file_bytes)
-    return run_as_user(collector.collect, COLLECT_SECONDS) == 0
+
+    def look() -> None:
+        files.Collector(writer, untouched, job.max_files, job.max_file_bytes).collect()
+        elsewhere.report(writer, since)
+
+    return run_as_user(look, COLLECT_SECONDS) == 0
 
 
 def await_frame(reader: frames.Reader, expected: bytes, kernel: Kernel | None = None) -> bytes:
@@ -257,7 +263,7 @@ def run_cells(
     died = watchdog.kernel_ended or executor.broken
     oom = after.oom_kills > before.oom_kills
     return {
-        "status": status(watchdog.reason, died, oom, executor.errors),
+        "status": status(watchdog.reason, died, oom, executor.errors + errors_shown(nb)),
         "wall_ns": int(wall * 1e9),
         "cpu_ns": after.cpu_ns - before.cpu_ns,
         "peak_memory": after.peak_memory,

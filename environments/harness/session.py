@@ -175,6 +175,7 @@ class Session:
         job = serve.Job(**work.job)
         nb = nbformat.reads(work.notebook.decode(), as_version=4)
         self._look_after_kernel()
+        since = time.time_ns()
         do = self._command if job.command else self._cells
         step, outcome, dropped = do(nb, job, writer)
         lost = step.restarted or step.kernel_ended or self._kernel.settled()
@@ -188,9 +189,8 @@ class Session:
         collected = False
         if not writer.over:  # else another service waits, and for neither of these
             self._renew_gone()
-            collected = collect(
-                writer, self._marks, self._hidden, job.max_files, job.max_file_bytes
-            )
+            limits = job.max_files, job.max_file_bytes
+            collected = collect(writer, self._marks, self._hidden, *limits, since=since)
         cpu = cgroup.read().cpu_ns - begun
         writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
 

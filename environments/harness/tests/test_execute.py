@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jupyter_core.utils import ensure_event_loop
 from nbclient.exceptions import DeadKernelError
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from wire import Recorder
 
 import execute
@@ -385,6 +385,37 @@ def test_no_cell_after_the_end(reason: str) -> None:
     cell = bench.nb.cells[0]
     assert bench.executor.preprocess_cell(cell, {}, 0) == (cell, {})
     assert bench.outputs == []
+
+
+@pytest.mark.parametrize(
+    ("desc", "reply", "ended"),
+    [
+        ("an exit with code 0", {"status": "ok", "ended": True}, True),
+        ("an end of a cell", {"status": "ok"}, False),
+        ("no truth value", {"status": "ok", "ended": 1}, False),
+    ],
+)
+def test_no_cell_after_an_exit(desc: str, reply: dict[str, Any], ended: bool) -> None:
+    executor = Bench().executor
+    executor.on_cell_executed(cell=None, cell_index=0, execute_reply={"content": reply})
+    assert executor.ended is ended
+    if ended:
+        cell = new_code_cell("1")
+        assert executor.preprocess_cell(cell, {}, 1) == (cell, {})
+
+
+def test_errors_that_are_shown() -> None:
+    shown = [new_output("error", ename=name, evalue="", traceback=[]) for name in ("A", "B")]
+    text = new_output("stream", text="x")
+    nb = new_notebook(
+        cells=[
+            new_markdown_cell("x"),
+            new_code_cell("", outputs=[text, *shown]),
+            new_code_cell("", outputs=shown, metadata={"tags": ["raises-exception"]}),
+            new_code_cell("", outputs=[text]),
+        ]
+    )
+    assert execute.errors_shown(nb) == ["A", "B"]
 
 
 def test_no_cell_for_a_kernel_that_has_ended() -> None:

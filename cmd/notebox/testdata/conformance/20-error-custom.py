@@ -1,5 +1,5 @@
 # Exceptions of one's own: notes, groups, fields, empty and long messages.
-# normalise: pids
+# normalise: pids, write-frame
 
 # %%
 class AppError(Exception):

@@ -1,4 +1,5 @@
-# What ends a program does not end a notebook.
+# What ends a program does not end a notebook. Not here: exits with code 0, which end a run of
+# the service's; see TestAsInAScript.
 # normalise: pids
 
 # %%
@@ -10,16 +11,13 @@ raise KeyboardInterrupt("by hand")
 # %%
 import sys
 
-sys.exit()
-
-# %%
 sys.exit(3)
 
 # %%
 sys.exit("a message")
 
 # %%
-raise SystemExit
+raise SystemExit(3)
 
 # %%
 import signal

@@ -1,5 +1,5 @@
 # Files written by magics, run, imported, loaded; tracebacks through them.
-# normalise: connection-file
+# normalise: connection-file, as-a-script
 
 # %%
 %%writefile tool.py
@@ -22,6 +22,7 @@ value = 42
 value, fail(5)
 
 # %%
+# as a script
 import tool
 
 tool.fail(0)

@@ -1,5 +1,5 @@
 # await at the top level, tasks, errors in them.
-# normalise: addresses, pids
+# normalise: addresses, pids, as-a-script
 
 # %%
 import asyncio
@@ -35,6 +35,7 @@ async with asyncio.TaskGroup() as group:
     group.create_task(fail())
 
 # %%
+# as a script
 asyncio.run(answer(1))
 
 # %%

@@ -1,6 +1,6 @@
 # What a program can see of the interpreter it runs in. Left out is sys.orig_argv, which
 # names the program that starts the kernel: ipykernel_launcher, or the harness's.
-# normalise: connection-file, pids
+# normalise: pids, as-a-script
 
 # %%
 import sys
@@ -8,6 +8,7 @@ import sys
 __name__, sys.version, sys.flags
 
 # %%
+# as a script
 sys.argv
 
 # %%

@@ -1,4 +1,5 @@
 # Worker processes: forked ones with functions of the notebook, spawned ones with a module.
+# normalise: as-a-script
 
 # %%
 import multiprocessing as mp
@@ -44,6 +45,7 @@ p.join()
 p.exitcode
 
 # %%
+# as a script
 p = mp.get_context("fork").Process(target=exit, args=(3,))
 p.start()
 p.join()

@@ -1,4 +1,4 @@
-"""Images of plotly's figures. plotly.io and kaleido import this at their end (Dockerfile).
+"""Images of plotly's figures. kaleido and plotly.io._renderers import this (Dockerfile).
 
 kaleido starts a browser for each image. Here the first image starts one that draws all of
 a kernel's.

@@ -33,6 +33,7 @@ NAMES = {
 
 
 def names() -> None:
+    import matplotlib
     from matplotlib import font_manager
 
     fonts = font_manager.fontManager
@@ -42,7 +43,7 @@ def names() -> None:
     for family, others in NAMES.items():
         for entry in [e for e in fonts.ttflist if e.name == family]:
             fonts.ttflist += [dataclasses.replace(entry, name=o) for o in others if o not in there]
-    cache = f"{font_manager.get_cachedir()}/fontlist-v{font_manager.FontManager.__version__}.json"
+    cache = f"{matplotlib.get_cachedir()}/fontlist-v{font_manager.FontManager.__version__}.json"
     font_manager.json_dump(fonts, cache)
 
 

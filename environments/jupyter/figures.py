@@ -1,4 +1,5 @@
-"""Images of plotly's figures. kaleido and plotly.io._renderers import this (Dockerfile).
+"""Images of plotly's figures. kaleido and plotly.io._renderers import this (Dockerfile), and
+plotly.io kaleido: so this imports neither before it is asked to do something.
 
 kaleido starts a browser for each image. Here the first image starts one that draws all of
 a kernel's.
@@ -13,12 +14,8 @@ import warnings
 from collections.abc import Coroutine
 from typing import Any
 
-import plotly.io
-from plotly.io._base_renderers import PngRenderer
-
 START_SECONDS = 60.0  # for the browser, on a busy host; it needs one or two
 DRAW_SECONDS = 90.0  # for one image: kaleido's own bound
-NAME = "plotly_mimetype+image"  # of the renderer
 
 
 class Browser:
@@ -62,18 +59,19 @@ def draw(figure: Any, opts: Any = None, *, topojson: Any = None, kopts: Any = No
             raise
 
 
-class Image(PngRenderer):
-    """A PNG beside the figure's JSON; a warning if there is none."""
+def register(renderers: Any, chosen: str | None) -> None:
+    """Have a PNG beside the JSON of each figure that is shown, where nobody chose otherwise."""
+    from plotly.io._base_renderers import PngRenderer
 
-    def to_mimebundle(self, figure: Any) -> dict[str, str]:
-        try:
-            bundle: dict[str, str] = super().to_mimebundle(figure)
-        except Exception as e:  # noqa: BLE001 - the JSON is worth a warning
-            warnings.warn(f"there is no image of the figure: {e}", stacklevel=2)
-            return {}
-        return bundle
+    class Image(PngRenderer):
+        def to_mimebundle(self, figure: Any) -> dict[str, str]:
+            try:
+                bundle: dict[str, str] = super().to_mimebundle(figure)
+            except Exception as e:  # noqa: BLE001 - the JSON is worth a warning
+                warnings.warn(f"there is no image of the figure: {e}", stacklevel=2)
+                return {}
+            return bundle
 
-
-plotly.io.renderers["image"] = Image()
-if plotly.io.renderers.default == "plotly_mimetype":
-    plotly.io.renderers.default = NAME
+    renderers["image"] = Image()
+    if not chosen and renderers.default.startswith("plotly_mimetype"):
+        renderers.default += "+image"

@@ -1,22 +1,34 @@
 """Fonts of the image, for matplotlib: run while it is built.
 
-fonts.py scripts    prints the families for what a chosen font lacks
-fonts.py names      writes the font list, with the names that programs know fonts by
+fonts.py patch FILE    has FILE, matplotlib's font_manager.py, end each list of fonts alike
+fonts.py names         writes the font list, with the names that programs know fonts by
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import os
 import sys
 
-# By readers; the last one has signs and symbols.
+# By readers. They are found by their files, as a search for each takes a millisecond for
+# each size of a text.
 SCRIPTS = (
-    *("CJK SC", "Devanagari", "Arabic", "Bengali", "Telugu", "Tamil", "Gujarati", "Kannada"),
-    *("Malayalam", "Oriya", "Gurmukhi", "Thai", "Hebrew", "Myanmar", "Ethiopic", "Sinhala"),
-    *("Khmer", "Lao", "Armenian", "Georgian"),
+    *("Devanagari", "Arabic", "Bengali", "Telugu", "Tamil", "Gujarati", "Kannada", "Malayalam"),
+    *("Oriya", "Gurmukhi", "Thai", "Hebrew", "Myanmar", "Ethiopic", "Sinhala", "Khmer", "Lao"),
+    *("Armenian", "Georgian"),
 )
-SYMBOLS = "Symbola"
+FILE = "/usr/share/fonts/truetype/noto/NotoSans%s-%s.ttf"
+SEMIBOLD = 550
+PATCH = {
+    "for family in prop.get_family():": (
+        "for family in [*prop.get_family(), 'Noto Sans CJK SC', 'Symbola']:"
+    ),
+    "        return fpaths\n": (
+        f"        bold = _normalize_weight(prop.get_weight()) > {SEMIBOLD}\n"
+        "        face = 'Bold' if bold else 'Regular'\n"
+        f"        return fpaths + [{FILE!r} % (script, face) for script in {SCRIPTS!r}]\n"
+    ),
+}
 # What is drawn if a font is asked for that belongs to another system: one of the same
 # widths, or of the same script.
 NAMES = {
@@ -32,23 +44,38 @@ NAMES = {
 }
 
 
+def patch(path: str) -> None:
+    with open(path, encoding="utf-8") as f:
+        code = f.read()
+    for old, new in PATCH.items():
+        assert code.count(old) == 1, f"matplotlib has changed: {old}"
+        code = code.replace(old, new)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(code)
+    for script in SCRIPTS:
+        assert os.path.exists(FILE % (script, "Regular")), script
+        assert os.path.exists(FILE % (script, "Bold")), script
+
+
 def names() -> None:
     import matplotlib
     from matplotlib import font_manager
 
     fonts = font_manager.fontManager
     there = {entry.name for entry in fonts.ttflist}
-    for family in [f"Noto Sans {script}" for script in SCRIPTS] + [SYMBOLS, *NAMES]:
-        assert family in there, f"{family} is not installed"
     for family, others in NAMES.items():
+        assert family in there, f"{family} is not installed"
         for entry in [e for e in fonts.ttflist if e.name == family]:
             fonts.ttflist += [dataclasses.replace(entry, name=o) for o in others if o not in there]
+    # It has one weight, of which each bold text would say so.
+    for entry in [e for e in fonts.ttflist if e.name == "Symbola"]:
+        fonts.ttflist.append(dataclasses.replace(entry, weight=700))
     cache = f"{matplotlib.get_cachedir()}/fontlist-v{font_manager.FontManager.__version__}.json"
     font_manager.json_dump(fonts, cache)
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "scripts":
-        print(json.dumps([f"Noto Sans {script}" for script in SCRIPTS] + [SYMBOLS])[1:-1])
+    if sys.argv[1] == "patch":
+        patch(sys.argv[2])
     else:
         names()

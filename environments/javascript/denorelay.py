@@ -159,9 +159,10 @@ class DenoRelay(Relay):
     def to_shell(self, message: Message) -> None:
         if message.kind == "execute_request":
             content = fields(message.content)
-            self._asked += 1
-            content["code"] = self._sources.name(self._asked, content["code"])
-            message.content = json.dumps(content).encode()
+            if content.get("store_history", True) and not content.get("silent"):  # it is counted
+                self._asked += 1
+                content["code"] = self._sources.name(self._asked, content["code"])
+                message.content = json.dumps(content).encode()
         super().to_shell(message)
         if self._fresh and message.id in self.cells:
             self._fresh = False

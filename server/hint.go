@@ -124,7 +124,7 @@ var noSuchFile = regexp.MustCompile(`^cannot open the connection$|^cannot open f
 // network.
 var needsNetwork = []string{
 	"gaierror", "URLError", "ConnectionError", "ConnectTimeout", "ConnectError", "NewConnectionError",
-	"MaxRetryError", "NameResolutionError", "ConnectionRefusedError", "ClientConnectorError", "SSLError",
+	"MaxRetryError", "NameResolutionError", "ClientConnectorError", "SSLError",
 	"ProxyError",
 }
 
@@ -132,7 +132,12 @@ var needsNetwork = []string{
 // an OSError or one that a library made of it.
 var saysNoNetwork = regexp.MustCompile(`Network is unreachable|Name or service not known|Temporary failure in name resolution|Failed to establish a new connection|Tunnel connection failed|^fetch failed|error sending request for url|[Cc]ould not resolve host|cannot open the connection to 'https?:|cannot open URL '`)
 
+// saysOwnHost finds in a message that a connection was to the sandbox itself: no other host
+// refuses one.
+var saysOwnHost = regexp.MustCompile(`(?i)connection refused|ECONNREFUSED|\b(?:localhost|127\.0\.0\.1)\b|\[::1\]`)
+
 func hintForError(p *plan, e *notebook.Exception) string {
+	network := slices.Contains(needsNetwork, e.Name) || saysNoNetwork.MatchString(e.Message)
 	switch {
 	case missing(e) != "":
 		return toInstall(p, missing(e))
@@ -150,7 +155,9 @@ func hintForError(p *plan, e *notebook.Exception) string {
 		return "Nobody is there to answer a question for input: put the values into the code."
 	case e.Name == "SyntaxError" || e.Name == "IndentationError" || e.Name == "TabError":
 		return fmt.Sprintf("The code is not valid%s: %s", place(p, e), again(p))
-	case slices.Contains(needsNetwork, e.Name) || saysNoNetwork.MatchString(e.Message):
+	case e.Name == "ConnectionRefusedError" || network && saysOwnHost.MatchString(e.Message):
+		return "Nothing answered at that address of the sandbox: start the server in the same code first, in the background, and wait until it listens."
+	case network:
 		if p.networked() {
 			return "Code reaches the network only through the proxy that HTTPS_PROXY names, and there only hosts that the service's operator allows: use such a host, or send the data in files, where a url is fetched before the run."
 		}

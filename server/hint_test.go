@@ -60,6 +60,11 @@ func TestHint(t *testing.T) {
 		{"program", runner.StatusError, program, nil, "The program that the code starts"},
 		{"network by message", runner.StatusError, raise("OSError", "[Errno 101] Network is unreachable", 1), nil, "no network"},
 		{"name by message", runner.StatusError, raise("MyError", "x: [Errno -3] Temporary failure in name resolution", 1), nil, "no network"},
+		{"no server", runner.StatusError, raise("ConnectionRefusedError", "[Errno 111] Connection refused", 1), nil, "Nothing answered at that address of the sandbox: start the server"},
+		{"no server, urllib", runner.StatusError, raise("URLError", "<urlopen error [Errno 111] Connection refused>", 1), nil, "start the server"},
+		{"no server, requests", runner.StatusError, raise("ConnectionError", "HTTPConnectionPool(host='localhost', port=8000): Max retries exceeded with url: / (Caused by NewConnectionError(\"x: Failed to establish a new connection: [Errno 111] Connection refused\"))", 1), nil, "start the server"},
+		{"localhost in another error", runner.StatusError, raise("ValueError", "localhost is no number", 1), nil, "The code raised ValueError"},
+		{"a name that begins so", runner.StatusError, raise("gaierror", "localhosts: Temporary failure in name resolution", 1), nil, "no network"},
 		{"permission", runner.StatusError, raise("PermissionError", "[Errno 1] Operation not permitted", 1), nil, "does not permit this"},
 		{"disk", runner.StatusError, raise("OSError", "[Errno 28] No space left on device", 1), nil, "/mnt/data holds 512 MiB and /tmp 256 MiB"},
 		{"read-only", runner.StatusError, raise("OSError", "[Errno 30] Read-only file system: '/x'", 1), nil, "Only /mnt/data and /tmp"},
@@ -87,6 +92,10 @@ func TestHintOfOtherLanguages(t *testing.T) {
 		want                string
 	}{
 		{"Deno, a bare name", "TypeError", `Import "lodash" not a dependency`, &npm, "The package lodash is not installed: name the package that has it in dependencies, as npm does, or use what is there, such as zod."},
+		{"Deno, no server", "TypeError", "error sending request for url (http://localhost:8000/): client error (Connect): tcp connect error: Connection refused (os error 111)", &npm, "start the server"},
+		{"Deno, another host", "TypeError", "error sending request for url (http://example.org/): client error (Connect): dns error: failed to lookup address information: Temporary failure in name resolution", &npm, "no network"},
+		{"Node.js, no server", "TypeError", "fetch failed: connect ECONNREFUSED 127.0.0.1:3000", &npm, "start the server"},
+		{"R, no server", "simpleError", "cannot open the connection to 'http://localhost:8000/'", &npm, "start the server"},
 		{"Deno, a scope", "TypeError", `Import "@std/csv" not a dependency`, &npm, "The package @std/csv is not installed"},
 		{"Deno, a file", "TypeError", `Module not found "file:///mnt/data/x.js".`, &npm, "The code raised TypeError"},
 		{"Node.js, require", "Error", "Cannot find module 'lodash'\nRequire stack:", &npm, "The package lodash is not installed"},

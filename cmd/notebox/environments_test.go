@@ -22,7 +22,7 @@ import (
 // testdata/cases.json of its folder.
 var environmentKinds = []string{
 	"print", "result", "error", "rich", "file", "stdin", "timeout", "memory", "stream", "state",
-	"exit", "unicode", "flood", "entrypoint", "dependencies", "user",
+	"exit", "unicode", "flood", "entrypoint", "dependencies", "user", "localhost",
 }
 
 // also begins the names of what one environment alone has a case for.
@@ -50,7 +50,7 @@ type environmentCase struct {
 	Result *string // text/plain
 	Error  *struct {
 		Name, Message, Traceback string // but for the name: parts
-		Line                     int    // 0: it is not known
+		Line                     *int   // 0: it is not known
 	}
 	MIME  string
 	File  *struct{ Name, Content string }
@@ -298,8 +298,8 @@ func (c environmentCase) check(t *testing.T, r reply) {
 		require.Contains(t, r.Error.Traceback, c.Error.Traceback)
 		require.NotContains(t, r.Error.Traceback, "\x1b")
 		require.Contains(t, r.Text, c.Error.Message, "a model reads it too")
-		if c.Error.Line > 0 {
-			require.Equal(t, c.Error.Line, r.Error.Line)
+		if c.Error.Line != nil {
+			require.Equal(t, *c.Error.Line, r.Error.Line)
 		}
 	}
 	if c.File != nil {

@@ -22,6 +22,7 @@ from typing import Any
 
 from kernelrelay import MAX_TEXT, PIPE_BYTES, Cell, Relay
 from messages import Message, fields
+from sources import Sources, unnamed
 
 PRELUDE = Path(__file__).with_name("prelude.js")
 FOLDER = str(Path(__file__).parent)
@@ -108,12 +109,13 @@ class DenoRelay(Relay):
     def __init__(self, connection_file: str, command: list[str]) -> None:
         os.makedirs(os.environ.get("HOME", "/tmp/home"), exist_ok=True)
         self._probes: dict[str, tuple[Cell, list[dict[str, Any]]]] = {}
-        self._errors: dict[str, dict[str, Any]] = {}  # of cells, that came by a pipe
-        self._count = 0  # of the latest cell
+        self._errors: dict[str, dict[str, Any]] = {}  # of cells, as they are published
         self._fresh = False  # nobody was told that there is another Deno
         super().__init__(connection_file, command)
 
     def launch(self) -> None:
+        self._sources = Sources(self._command[0])
+        self._asked = self._count = 0  # cells so far; of the latest cell
         super().launch()
         folder = tempfile.mkdtemp(prefix="kernel-")
         path, programs = (os.path.join(folder, name) for name in ("output", "programs"))
@@ -155,6 +157,12 @@ class DenoRelay(Relay):
         self.complete(cell)
 
     def to_shell(self, message: Message) -> None:
+        if message.kind == "execute_request":
+            content = fields(message.content)
+            if content.get("store_history", True) and not content.get("silent"):  # it is counted
+                self._asked += 1
+                content["code"] = self._sources.name(self._asked, content["code"])
+                message.content = json.dumps(content).encode()
         super().to_shell(message)
         if self._fresh and message.id in self.cells:
             self._fresh = False
@@ -184,7 +192,14 @@ class DenoRelay(Relay):
         probe = self._probes.get(message.parent_id)
         if probe is None:
             if message.kind == "execute_input":
-                self._count = fields(message.content).get("execution_count", 0)
+                content = fields(message.content)
+                self._count = content.get("execution_count", 0)
+                content["code"] = unnamed(content.get("code", ""))
+                message.content = json.dumps(content).encode()
+            elif message.kind == "error":
+                error = self._sources.place(fields(message.content), self._count)
+                self._errors.setdefault(message.parent_id, error)
+                message.content = json.dumps(error).encode()
             super().from_iopub(message)
             return
         cell, errors = probe
@@ -207,7 +222,7 @@ class DenoRelay(Relay):
             super().complete(cell)
             return
         cell.failed = True
-        code = GUARD + json.loads(cell.request.content)["code"]
+        code = GUARD + unnamed(json.loads(cell.request.content)["code"])
         source = base64.b64encode(code.encode(errors="replace")).decode()
         probe = _execute(f'await import("data:application/typescript;base64,{source}")')
         self._probes[probe.id] = cell, []
@@ -218,13 +233,14 @@ class DenoRelay(Relay):
             cell = self.cells.get(str(fields(self.current).get("msg_id"))) if self.current else None
             if kind == "error" and cell is not None:
                 cell.failed = True
+                content.update(self._sources.place(content, self._count))
                 self._errors.setdefault(cell.request.id, content)
         super()._give(found)
 
     def _fail(self, cell: Cell, errors: list[dict[str, Any]]) -> None:
         assert cell.reply is not None
         reply = json.loads(cell.reply.content)
-        code = json.loads(cell.request.content)["code"]
+        code = unnamed(json.loads(cell.request.content)["code"])
         said, name = (
             (str(errors[0].get(k, "")) for k in ("evalue", "ename")) if errors else ("", "")
         )

@@ -79,6 +79,14 @@ await (async () => {
   });
   addEventListener("rejectionhandled", (e) => late.delete(e.promise));
 
+  // Deno's own leaves out the names of cells (sources.py).
+  const toString = Function.prototype.call.bind(Error.prototype.toString);
+  Object.defineProperty(Error, "prepareStackTrace", {
+    value: (e, sites) => [toString(e), ...sites].join("\n    at "),
+    writable: true,
+    configurable: true,
+  });
+
   // The error of a cell, as Deno's kernel has it.
   const sayError = (e) => {
     const isError = core.isNativeError(e) || e instanceof Error;

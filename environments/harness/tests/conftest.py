@@ -7,10 +7,12 @@ before any module can have imported them.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -67,6 +69,16 @@ except SyntaxError:
     _kernel = ModuleType("kernel")
     vars(_kernel).update(DATA="/mnt/data", SERVICE=0, Kernel=object, SilentKernelError=RuntimeError)
     sys.modules["kernel"] = _kernel
+
+
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+@pytest.fixture(autouse=True)
+def orphans_are_nobodys() -> Iterator[None]:
+    """Have no test leave its orphans to this process: installers make theirs their own."""
+    yield
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 @pytest.fixture

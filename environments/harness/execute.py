@@ -66,10 +66,12 @@ class Executor(ExecutePreprocessor):
             # What the kernel had sent before it ended is still to be taken in.
             socket = self._kernel.client.iopub_channel.socket
             quiet = Grace(DRAIN_SECONDS, DRAIN_MOST_SECONDS)
-            while not quiet.over():
+            while True:
                 if await socket.poll(LOOK_SECONDS * 1000):
                     quiet = Grace(DRAIN_SECONDS, DRAIN_MOST_SECONDS)
                     await asyncio.sleep(0)
+                elif quiet.over():
+                    break
             if task := getattr(self, "task_poll_for_reply", None):
                 task.cancel()
 

@@ -425,7 +425,8 @@ def test_no_cell_for_a_kernel_that_has_ended() -> None:
 
 
 @pytest.mark.parametrize("waiting", [0, 3])
-def test_abort_takes_in_what_was_sent_before(waiting: int) -> None:
+def test_abort_takes_in_what_was_sent_before(waiting: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "DRAIN_SECONDS", 0.0)
     done: list[str] = []
     ready = [1] * waiting + [0]
 

@@ -3,7 +3,8 @@
 1. begin has this process, and all that come from it, ask for each socket: a filter of system
    calls (seccomp_unotify(2)) hands socket and connect over. connect makes the other end,
    which nobody may ever accept.
-2. The guard, a child that the user cannot reach, answers. It counts the sockets of the
+2. The guard, a child that neither the user nor a kill of all of the user's processes can
+   reach, answers. It counts the sockets of the
    network namespace: also those that are nobody's descriptor any more, or not yet.
 3. Above MAX_SOCKETS the user's processes have ENOBUFS. The harness goes on.
 """
@@ -17,7 +18,7 @@ import fcntl
 import os
 import struct
 
-from privileges import keep_only, spare
+from privileges import CLERK, keep_only, spare
 
 MAX_SOCKETS = 1024  # five hundred connections of a program to itself
 
@@ -55,6 +56,10 @@ def begin() -> None:
         spare(pid)
         return
     try:
+        # The harness kills the user's processes with root's real uid: root's are hit, too.
+        os.setgroups([])
+        os.setresgid(CLERK, CLERK, CLERK)
+        os.setresuid(CLERK, CLERK, CLERK)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
         keep_only((listener,))
         _guard(listener)

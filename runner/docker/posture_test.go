@@ -49,6 +49,13 @@ func TestPosture(t *testing.T) {
 	require.False(t, have.HostConfig.OomKillDisable != nil && *have.HostConfig.OomKillDisable)
 	have.HostConfig.OomKillDisable = nil
 	have.HostConfig.Runtime = "the daemon's default"
+	all := len(have.HostConfig.MaskedPaths)
+	have.HostConfig.MaskedPaths = slices.DeleteFunc(have.HostConfig.MaskedPaths, func(path string) bool {
+		return strings.HasPrefix(path, "/sys/devices/system/cpu/cpu")
+	})
+	cores, _, err := e.Capacity(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, cores, all-len(have.HostConfig.MaskedPaths), "one for each core")
 	require.Len(t, have.Mounts, 1, "the terminals, and nothing of the host's")
 	for name := range have.NetworkSettings.Networks {
 		require.Equal(t, "none", name)

@@ -40,6 +40,9 @@ var rules = map[string]rule{
 	// as does Python's warning of fork; and a variable has that of its parent.
 	"pids": {pattern: regexp.MustCompile(`(/tmp/ipykernel_|\(pid=|'JPY_PARENT_PID': ')\d+`), by: "${1}PID"},
 
+	// Each sandbox has a user of its own.
+	"user-ids": {pattern: regexp.MustCompile(`\(\d{5}, \d{5}, `), by: "(UID, GID, "},
+
 	// Where a whole stack is shown, it begins with how the kernel was started: by
 	// "python -m ipykernel_launcher", or by the harness's launch.py.
 	"start-frames": {

@@ -18,7 +18,7 @@ import fcntl
 import os
 import struct
 
-from privileges import CLERK, keep_only, spare
+from privileges import become_guard, keep_only, spare
 
 MAX_SOCKETS = 1024  # five hundred connections of a program to itself
 
@@ -56,10 +56,7 @@ def begin() -> None:
         spare(pid)
         return
     try:
-        # The harness kills the user's processes with root's real uid: root's are hit, too.
-        os.setgroups([])
-        os.setresgid(CLERK, CLERK, CLERK)
-        os.setresuid(CLERK, CLERK, CLERK)
+        become_guard()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
         keep_only((listener,))
         _guard(listener)

@@ -38,6 +38,7 @@ raise RuntimeError("at the module's end")
 %run tool.py
 
 # %%
+# as a script
 import importlib
 
 importlib.reload(tool)

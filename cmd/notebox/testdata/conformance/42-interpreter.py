@@ -1,6 +1,6 @@
 # What a program can see of the interpreter it runs in. Left out is sys.orig_argv, which
 # names the program that starts the kernel: ipykernel_launcher, or the harness's.
-# normalise: pids, as-a-script
+# normalise: pids, user-ids, as-a-script
 
 # %%
 import sys

@@ -25,10 +25,10 @@ const (
 // named returns the containers of this service in which a process has called itself
 // leftName.
 func (t *Trial) named() (ids []string) {
-	for folder, id := range ofUsers() {
+	for folder, p := range ofUsers() {
 		name, _ := os.ReadFile(folder + "/comm")
-		if strings.TrimSpace(string(name)) == leftName && t.Known.has(id) && !slices.Contains(ids, id) {
-			ids = append(ids, id)
+		if strings.TrimSpace(string(name)) == leftName && t.Known.has(p.container) && !slices.Contains(ids, p.container) {
+			ids = append(ids, p.container)
 		}
 	}
 	return ids

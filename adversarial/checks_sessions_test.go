@@ -274,7 +274,7 @@ func (t *Trial) largestHarness() (most int64) {
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
 		raw, _ := os.ReadFile(folder + "/cgroup")
-		if id := containerID.FindString(string(raw)); !t.Known.has(id) || users[folder] != "" {
+		if id := containerID.FindString(string(raw)); !t.Known.has(id) || users[folder] != (userProcess{}) {
 			continue
 		}
 		if p, err := status(folder + "/status"); err == nil {

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// firstUser to lastUser are the uids of the users' processes, as in runner/docker.
+	// firstUser to lastUser are the uids of the users' processes, as in runner/docker:
+	// even ones of code, odd ones of the harness's children.
 	firstUser, lastUser = 65536, 99999
 
 	// settleTime bounds the wait until a service is back to where it was. A pool of
@@ -130,11 +131,13 @@ func (s *Service) Settled(ctx context.Context, d *Daemon, known *Known, start *H
 // userProcesses counts the processes of users in the containers that are there, and
 // lists those in containers that are known and not there any more.
 func userProcesses(known *Known, there []string) (n int, strays []string) {
-	for folder, id := range ofUsers() {
+	for folder, p := range ofUsers() {
 		switch {
-		case slices.Contains(there, id):
-			n++
-		case known.has(id):
+		case slices.Contains(there, p.container):
+			if p.user%2 == firstUser%2 {
+				n++
+			}
+		case known.has(p.container):
 			name, _ := os.ReadFile(folder + "/comm")
 			strays = append(strays, filepath.Base(folder)+" "+strings.TrimSpace(string(name)))
 		}
@@ -144,8 +147,8 @@ func userProcesses(known *Known, there []string) (n int, strays []string) {
 
 // userThreads counts the threads of users' processes in containers that are known.
 func userThreads(known *Known) (n int) {
-	for folder, id := range ofUsers() {
-		if known.has(id) {
+	for folder, p := range ofUsers() {
+		if known.has(p.container) {
 			one, _ := status(folder + "/status")
 			n += one.threads
 		}
@@ -153,10 +156,15 @@ func userThreads(known *Known) (n int) {
 	return n
 }
 
-// ofUsers lists the processes of users on this machine: their folder in /proc, and
-// the container that each is in.
-func ofUsers() map[string]string {
-	out := map[string]string{}
+// userProcess is one of a sandbox that is not root's.
+type userProcess struct {
+	user      uint32
+	container string // id
+}
+
+// ofUsers lists the processes of users on this machine by their folder in /proc.
+func ofUsers() map[string]userProcess {
+	out := map[string]userProcess{}
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
 		info, err := os.Stat(folder)
@@ -165,7 +173,7 @@ func ofUsers() map[string]string {
 		}
 		if owner, ok := info.Sys().(*syscall.Stat_t); ok && firstUser <= owner.Uid && owner.Uid <= lastUser {
 			raw, _ := os.ReadFile(folder + "/cgroup")
-			out[folder] = containerID.FindString(string(raw))
+			out[folder] = userProcess{owner.Uid, containerID.FindString(string(raw))}
 		}
 	}
 	return out

@@ -158,7 +158,7 @@ func executeByJupyter(ctx context.Context, image string, document []byte, env ma
 		"--tmpfs", fmt.Sprintf("/tmp:rw,nosuid,nodev,exec,size=%d,nr_inodes=%d,mode=1777", l.TmpSize, l.Inodes),
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--security-opt", "seccomp=../../runner/docker/seccomp.json",
 		"--memory", fmt.Sprint(l.Memory), "--memory-swap", fmt.Sprint(l.Memory), "--cpus", fmt.Sprint(l.CPUs), "--pids-limit", fmt.Sprint(l.Pids),
-		"--ulimit", "core=0", "--ulimit", "nofile=8192",
+		"--ulimit", "core=1", "--ulimit", "nofile=8192",
 	}
 	for _, v := range kernelEnv {
 		args = append(args, "--env", v)

@@ -51,7 +51,7 @@ func TestEnvironmentsDocument(t *testing.T) {
 		return strings.ReplaceAll(blocks[name], documentedFolder, folder)
 	}
 	bin := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin+"/notebox", ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", bin+"/bin/notebox", ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	build := exec.Command("bash", "-c", said("build"))
@@ -86,11 +86,13 @@ func TestEnvironmentsDocument(t *testing.T) {
 	require.Contains(t, r.Text, "LuaError: cell:3: attempt to index a nil value")
 }
 
-// serveDocumented runs the document's command, in a state folder of its own.
-func serveDocumented(t *testing.T, bin, command string) (url string) {
+// serveDocumented runs the document's command in a folder with bin/notebox, in a state
+// folder of its own.
+func serveDocumented(t *testing.T, folder, command string) (url string) {
 	t.Helper()
 	serve := exec.Command("bash", "-c", "exec "+command)
-	serve.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "NOTEBOX_LISTEN=127.0.0.1:0",
+	serve.Dir = folder
+	serve.Env = append(os.Environ(), "NOTEBOX_LISTEN=127.0.0.1:0",
 		"NOTEBOX_STATE_DIR="+t.TempDir(), "NOTEBOX_STORAGE=mem://", "NOTEBOX_POOL_SIZE=0", "NOTEBOX_MODEL=off")
 	log, err := serve.StderrPipe()
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -36,12 +37,20 @@ func (t *Trial) startOwn(ctx context.Context, program, name string, flags map[st
 				out = append(out, failed("%v", err))
 			}
 		}
-		if left, err := t.Daemon.Containers(ctx, s.ID); err != nil || len(left) > 0 {
+		left, err := t.Daemon.Containers(ctx, s.ID)
+		for end := time.Now().Add(removalTime); err == nil && len(left) > 0 && time.Now().Before(end); time.Sleep(settlePoll) {
+			left, err = t.Daemon.Containers(ctx, s.ID)
+		}
+		if err != nil || len(left) > 0 {
 			out = append(out, failed("containers after the end of %s: %q, %v", name, left, err))
 		}
 		return out
 	}, nil
 }
+
+// removalTime bounds how long the daemon may go on removing containers of a service that
+// has ended.
+const removalTime = 10 * time.Second
 
 // asker calls a service with a key.
 type asker struct {

@@ -56,6 +56,8 @@ func slowUploadsOfOneKey(ctx context.Context, t *Trial) []Failure {
 			}
 			req.Header.Set("Content-Type", contentType)
 			req.Header.Set("Authorization", "Bearer "+a.key)
+			// A client waits for whoever reads its body, too.
+			context.AfterFunc(ctx, func() { _ = send.Close() })
 			begun.Add(1)
 			all.Go(func() {
 				if res, err := (&http.Client{Transport: direct()}).Do(req); err == nil {
@@ -116,10 +118,10 @@ func manySessionsOfOneKey(ctx context.Context, t *Trial) []Failure {
 	return betweenTwoKeys(ctx, t, "many-sessions", map[string]string{"max-sessions": "4"}, func(_ *Service, a, b *asker) {
 		open := Request{Method: http.MethodPost, Path: sessionsPath}
 		for n := range 2 {
-			a.ask(fmt.Sprintf("session %d of 4", n+1), 201, open)
+			defer a.close(a.ask(fmt.Sprintf("session %d of 4", n+1), 201, open))
 		}
 		a.ask("more than half of all", 429, open)
-		b.ask("another key's", 201, open)
+		defer b.close(b.ask("another key's", 201, open))
 		b.ask("a second one, where one place is left", 429, open)
 		a.ask("still more than half of all", 429, open)
 	})
@@ -130,9 +132,17 @@ func manySessionsOfOneKey(ctx context.Context, t *Trial) []Failure {
 func sessionsForWantOfRoom(ctx context.Context, t *Trial) []Failure {
 	return betweenTwoKeys(ctx, t, "sessions-for-want-of-room", map[string]string{"max-sandboxes": "4", "max-running": "2"}, func(_ *Service, a, b *asker) {
 		open := Request{Method: http.MethodPost, Path: sessionsPath}
-		own := b.ask("a session", 201, open).Header.Get("Location")
-		a.ask("another key's first", 201, open)
-		a.ask("its second, where it leaves one place", 429, open)
+		first := b.ask("a session", 201, open)
+		defer b.close(first)
+		own := first.Header.Get("Location")
+		defer a.close(a.ask("another key's first", 201, open))
+		defer a.close(a.ask("its second, which leaves one place", 201, open))
+		a.ask("its third", 429, open)
 		b.ask("the only one stays", 200, Request{Method: http.MethodGet, Path: own})
 	})
+}
+
+// close ends a session that was opened by an answer: it would outlive its service.
+func (a *asker) close(opened *Answer) {
+	a.ask("the end of a session", 204, Request{Method: http.MethodDelete, Path: opened.Header.Get("Location")})
 }

@@ -219,7 +219,8 @@ def __show():
     imported = __observe_libraries()
     imported = {**__observe(), **imported}
     text = json.dumps({"start": start, "imported": imported}, default=repr)
-    print(re.sub(rf"kernel-[\w-]+|0x[0-9a-f]+|(?<!\d){os.getuid()}(?!\d)", "*", text))  # each sandbox has a user of its own
+    text = re.sub(rf"(?<!\d){os.getuid()}(?!\d)", "1", text)  # each sandbox has a user of its own
+    print(re.sub(r"kernel-[\w-]+|0x[0-9a-f]+", "*", text))
 
 
 __show()

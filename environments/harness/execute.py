@@ -26,7 +26,7 @@ OUTPUT_OVERHEAD = 64  # bytes counted for each output, which costs its keeping t
 MAX_DEPTH = 100  # of JSON in an output: what writes it recurses
 MAX_DROPPED = 50  # reports of outputs that could not be kept
 DRAIN_SECONDS = 0.25  # without a message, until a kernel that has ended has nothing more to say
-DRAIN_MOST_SECONDS = 3.0  # for that on a busy machine, where a message may be long on its way
+DRAIN_MOST_SECONDS = 1.5  # for that on a busy machine; after the watchdog's two, of four
 NO_LIMIT = 10**9  # seconds that nbclient may wait; the watchdog is the clock
 
 

@@ -3,9 +3,9 @@
 1. begin has this process, and all that come from it, ask for each socket: a filter of system
    calls (seccomp_unotify(2)) hands socket and connect over. connect makes the other end,
    which nobody may ever accept.
-2. The guard, a child that neither the user nor a kill of all of the user's processes can
-   reach, answers. It counts the sockets of the
-   network namespace: also those that are nobody's descriptor any more, or not yet.
+2. The guard answers. It is a child that neither the user nor a kill of all of the user's
+   processes can reach. It counts the sockets of the network namespace: also those that are
+   nobody's descriptor any more, or not yet.
 3. Above MAX_SOCKETS the user's processes have ENOBUFS. The harness goes on.
 """
 
@@ -17,6 +17,7 @@ import errno
 import fcntl
 import os
 import struct
+import sys
 
 from privileges import become_guard, keep_only, spare
 
@@ -41,15 +42,16 @@ _SIGKILL = 9
 def begin() -> None:
     """Bound the sockets of this process and of all that come from it.
 
-    Another kernel than Linux (gVisor has its own sockets), or one before 5.5, has no such
-    filter, and there is no bound then.
+    There is no bound on another kernel than Linux (gVisor has its own sockets), on one before
+    5.5, or if who started the container has such a filter of its own: the kernel allows one.
     """
     machine = os.uname().machine
     if machine not in _SECCOMP or _release() < (5, 5):
         return
     try:
         listener = _install(machine)
-    except OSError:
+    except OSError as e:
+        print(f"the number of sockets is not bounded: {e}", file=sys.stderr)
         return
     if pid := os.fork():
         os.close(listener)

@@ -55,7 +55,8 @@ def draw(figure: Any, opts: Any = None, *, topojson: Any = None, kopts: Any = No
         try:
             return _browsers[0].draw(figure, opts=opts, topojson=topojson)
         except BaseException:  # of the figure or the browser: the next one has another
-            _browsers.pop().close()
+            # Not here: an interrupt has a second until its kernel is ended.
+            threading.Thread(target=_browsers.pop().close, daemon=True).start()
             raise
 
 

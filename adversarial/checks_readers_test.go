@@ -53,6 +53,7 @@ func slowReaders(ctx context.Context, t *Trial) (out []Failure) {
 	if err := json.Unmarshal(opened.Body, &session); err != nil {
 		return append(out, failed("a session: %v", err))
 	}
+	defer slow.close(opened)
 	before, err := status(fmt.Sprintf("/proc/%d/status", s.PID))
 	if err != nil {
 		return append(out, failed("%v", err))

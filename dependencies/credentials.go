@@ -28,8 +28,11 @@ func Separate(settings map[string][]byte) (public map[string][]byte, found []Cre
 	s := separation{clear: map[string]bool{}, npm: map[string]map[string]string{}}
 	public = map[string][]byte{}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		text := comment.ReplaceAllString(string(settings[name]), "")
-		if name == "npmrc" {
+		text := comment.ReplaceAllString(lineEnd.ReplaceAllString(string(settings[name]), "\n"), "")
+		if name == "pip.conf" {
+			text = pipProxy.ReplaceAllString(text, "")
+		}
+		if s.ownNPM = name == "npmrc"; s.ownNPM {
 			text = s.takeKeys(text)
 		}
 		public[name] = []byte(place.ReplaceAllStringFunc(text, s.takeURL))
@@ -42,13 +45,19 @@ func Separate(settings map[string][]byte) (public map[string][]byte, found []Cre
 
 // separation is what Separate has seen.
 type separation struct {
-	found []Credential
-	clear map[string]bool              // hosts that are named with http://
-	npm   map[string]map[string]string // what npm has of a host and path: "packages.test/npm/", by name
-	err   error
+	found  []Credential
+	ownNPM bool                         // it looks at the settings of npm
+	clear  map[string]bool              // hosts that those name with http://
+	npm    map[string]map[string]string // what npm has of a host and path: "packages.test/npm/", by name
+	err    error
 }
 
 var (
+	// lineEnd is one as pip and npm have it beside \n.
+	lineEnd = regexp.MustCompile(`\r\n?`)
+	// pipProxy is the option of pip for one, whose password may stand in no URL. A sandbox has
+	// its own.
+	pipProxy = regexp.MustCompile(`(?im)^[ \t]*(?:--)?proxy[ \t]*[=:][ \t]*(?:\n[ \t]+)?.*(?:\n|\z)`)
 	// comment is a line of one.
 	comment = regexp.MustCompile(`(?m)^[ \t]*[#;].*(?:\n|\z)`)
 	// place is a URL to the end of its path: scheme, name and password, host, path.
@@ -68,7 +77,7 @@ func (s *separation) takeURL(given string) string {
 		return ""
 	}
 	c := Credential{Scheme: strings.ToLower(m[1]), Path: strings.TrimRight(m[4], `"',`)}
-	if c.Host = withPort(host[1], c.Scheme); c.Scheme == "http" {
+	if c.Host = withPort(host[1], c.Scheme); c.Scheme == "http" && s.ownNPM {
 		s.clear[c.Host] = true
 	}
 	if m[2] != "" && portOf[c.Scheme] != "" {
@@ -109,8 +118,8 @@ var (
 	// npmRegistry is a key whose value is an address.
 	npmRegistry = regexp.MustCompile(`^(?:@[^:]+:)?registry$`)
 	// npmSecret is a key whose value nobody else may know: all that npm has of one host
-	// begins with //, and what it never shows with _.
-	npmSecret = regexp.MustCompile(`(?i)^//|^_|auth|password|token|username|key|cert|otp|secret`)
+	// begins with //, and what it never shows with _. A proxy's password may stand in no URL.
+	npmSecret = regexp.MustCompile(`(?i)^//|^_|proxy$|auth|password|token|username|key|cert|otp|secret`)
 )
 
 // takeKeys returns an .npmrc without the lines of keys that are secret, of which those of
@@ -157,7 +166,7 @@ func npmValue(text string) string {
 }
 
 // ofNPM are the credentials of npm. They are for https, and in the clear only for a host
-// that a setting names so.
+// that npm's own settings name so: apt's often name the same host in the clear.
 func (s *separation) ofNPM() (found []Credential) {
 	for _, at := range slices.Sorted(maps.Keys(s.npm)) {
 		authorization := npmAuthorization(s.npm[at])

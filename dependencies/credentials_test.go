@@ -30,6 +30,13 @@ func TestSeparate(t *testing.T) {
 			found: []Credential{{"https", "a.test:443", "/", "Basic YTpiQGM6"}},
 		},
 		{desc: "a comment", file: "pip.conf", given: "[global]\n# https://a:b@a.test/\n ; s3cret\ntimeout = 5", public: "[global]\ntimeout = 5"},
+		{desc: "a proxy", file: "pip.conf", given: "[global]\nproxy = a:b@proxy.test:3128\ntimeout = 5\n[install]\nProxy:\n  http://a:b@proxy.test:3128", public: "[global]\ntimeout = 5\n[install]\n"},
+		{desc: "a proxy among options that are indented", file: "pip.conf", given: "[global]\n  proxy = a:b@proxy.test:3128\n  timeout = 5\n", public: "[global]\n  timeout = 5\n"},
+		{desc: "npm's proxy", file: "npmrc", given: "proxy=a:b@proxy.test:3128\n https-proxy = http://a:b@proxy.test:3128\nstrict-ssl=true\n", public: "strict-ssl=true\n"},
+		{
+			desc: "lines of other systems", file: "npmrc", given: "strict-ssl=true\r//a.test/:_authToken=tok\r\n", public: "strict-ssl=true\n",
+			found: []Credential{{"https", "a.test:443", "/", "Bearer tok"}},
+		},
 		{desc: "what is no web address", file: "pip.conf", given: "constraint = ftp://a:b@a.test/c", public: "constraint = ftp://a.test/c"},
 		{
 			desc: "of apt", file: "sources.list", given: "deb [signed-by=/k] https://a:b@a.test/debian trixie main\n", public: "deb [signed-by=/k] https://a.test/debian trixie main\n",
@@ -65,6 +72,18 @@ func TestSeparate(t *testing.T) {
 			require.Equal(t, c.found, found)
 		})
 	}
+}
+
+// TestSeparateByScheme: npm's token for https goes nowhere in the clear, whatever other
+// clients' settings say of its host.
+func TestSeparateByScheme(t *testing.T) {
+	_, found, err := Separate(map[string][]byte{
+		"npmrc":        []byte("registry=https://a.test/npm/\n//a.test/npm/:_authToken=tok\n"),
+		"pip.conf":     []byte("index-url = http://a.test/simple\n"),
+		"sources.list": []byte("deb http://a.test/debian trixie main\n"),
+	})
+	require.NoError(t, err)
+	require.Equal(t, []Credential{{"https", "a.test:443", "/npm/", "Bearer tok"}}, found)
 }
 
 // TestSeparateRefuses what it cannot tell the credentials of, and does not quote it.

@@ -79,12 +79,20 @@ func (c *Credential) signIn(r *http.Request) {
 	r.Body, r.ContentLength = nil, 0
 }
 
-// check refuses a request that may do more than read; c may be nil.
+// check refuses a request that may do more than read, or that may name another host; c may
+// be nil.
 func (c *Credential) check(r *http.Request) error {
-	if c == nil || r.Method == http.MethodGet || r.Method == http.MethodHead {
+	switch {
+	case c == nil:
 		return nil
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return &refusal{status: http.StatusMethodNotAllowed, text: "it is for GET and HEAD alone"}
+	case r.URL.Opaque != "":
+		// "GET x:http://other.test/" would go on as "GET http://other.test/", which a web
+		// server of several hosts takes for one to the other.
+		return &refusal{status: http.StatusBadRequest, text: "the request must name a path"}
 	}
-	return &refusal{status: http.StatusMethodNotAllowed, text: "it is for GET and HEAD alone"}
+	return nil
 }
 
 // receive takes out of an answer what signs in as well; c may be nil.

@@ -159,6 +159,20 @@ func TestInsideTLS(t *testing.T) {
 		_, content := body(t, res, err)
 		require.Equal(t, `GET example.com:`+o.port()+` / "Basic one" "" "" ""`, content)
 	}
+	for _, target := range []string{"x:http://other.test/", "x:other"} {
+		conn, _, _ := s.connect("example.com:" + o.port())
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(s.proxy.CA())
+		inside := tls.Client(conn, &tls.Config{RootCAs: pool, ServerName: "example.com"})
+		before := o.hits.Load()
+		_, err := io.WriteString(inside, "GET "+target+" HTTP/1.1\r\nHost: other.test\r\n\r\n")
+		require.NoError(t, err)
+		res, err := http.ReadResponse(bufio.NewReader(inside), nil)
+		status, content := body(t, res, err)
+		require.Equal(t, http.StatusBadRequest, status, content)
+		require.Contains(t, content, "the request must name a path")
+		require.Equal(t, before, o.hits.Load(), "nothing reaches the host")
+	}
 	conn, err := s.trusting().Get("https://other.test:" + o.port() + "/")
 	require.Error(t, err, "its TLS is its own, which this client does not trust: %v", conn)
 }
@@ -204,4 +218,5 @@ func TestInterceptedAtAnUnknownHost(t *testing.T) {
 	status, _ := body(t, res, err)
 	require.Equal(t, http.StatusBadGateway, status)
 	require.Zero(t, o.hits.Load())
+	require.Regexp(t, "level=WARN.*failed to verify certificate", s.logged.text())
 }

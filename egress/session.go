@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
@@ -177,7 +178,8 @@ func (s *session) refuse(w http.ResponseWriter, host string, err error) {
 	}
 	r, host := explain(err), host[:min(len(host), maxHost)]
 	level := slog.LevelDebug
-	if errors.Is(err, errCredentials) { // which the operator alone can mend
+	var certificate *tls.CertificateVerificationError                   // of a host that the proxy itself speaks TLS to
+	if errors.Is(err, errCredentials) || errors.As(err, &certificate) { // which the operator alone can mend
 		level = slog.LevelWarn
 	}
 	s.proxy.log.Log(s.ctx, level, "no connection for a run", "run", s.run, "host", host, "status", r.status, "error", err)

@@ -36,10 +36,12 @@ func mostConnections(asked int) (int, error) {
 	return min(orDefault(asked, maxConnections), most), nil
 }
 
-// connections bounds the connections of all clients. One more than that closes another,
-// which is not serving a request: a stranger's before one that has had a good request,
-// then of the address that has most, then the one that has waited longest. So
-// whoever opens many takes them from himself. If all are serving, the newest is closed.
+// connections bounds the connections of all clients. One more than that closes another: a
+// stranger's before one that has had a good request, then of the address that has most, then
+// one that waits before one that is serving, then the one that has done so longest. So
+// whoever opens many takes them from himself. A stranger's may be serving: what is open to
+// all can be asked for, and not read. If all have had a good request and are serving, the
+// newest is closed.
 //
 // No address has a number of its own: behind a reverse proxy one has them all.
 type connections struct {
@@ -102,11 +104,11 @@ func (c *connections) open(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, added)
 }
 
-// least is the connection that is worth least, or nil if all are serving.
+// least is the connection that is worth least, or nil if none may be closed.
 func (c *connections) least() (least *connection) {
 	for _, one := range c.all {
 		switch {
-		case one.serving > 0:
+		case one.known && one.serving > 0:
 		case least == nil, c.less(one, least):
 			least = one
 		}
@@ -120,6 +122,8 @@ func (c *connections) less(a, b *connection) bool {
 		return b.known
 	case c.from[a.from] != c.from[b.from]:
 		return c.from[a.from] > c.from[b.from]
+	case (a.serving > 0) != (b.serving > 0):
+		return b.serving > 0
 	}
 	return a.since.Before(b.since)
 }

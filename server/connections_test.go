@@ -91,6 +91,34 @@ func TestConnectionsThatServeAreNotClosed(t *testing.T) {
 	}
 }
 
+// TestStrangersThatDoNotReadTakeNoPlace: what is open to all is larger than sockets hold, and
+// is asked for without a key, and not read.
+func TestStrangersThatDoNotReadTakeNoPlace(t *testing.T) {
+	const most = 8
+	s := newService(t, func(c *Config) {
+		c.Keys, _ = NewKeys("key-a")
+		c.MaxConnections = most
+	})
+	for range most {
+		conn := s.dial()
+		defer conn.Close()
+		require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(4096))
+		_, _ = fmt.Fprint(conn, strings.Repeat("GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n", 8))
+	}
+	require.Eventually(t, func() bool {
+		s.server.connections.mu.Lock()
+		defer s.server.connections.mu.Unlock()
+		serving := 0
+		for _, one := range s.server.connections.all {
+			serving += one.serving
+		}
+		return serving == most
+	}, 10*time.Second, 10*time.Millisecond)
+	honest := s.dial()
+	defer honest.Close()
+	require.Equal(t, http.StatusOK, sendOn(honest, "/v1/environments", "key-a"))
+}
+
 func TestStrangersWaitShortly(t *testing.T) {
 	s := newService(t, func(c *Config) { c.Keys, _ = NewKeys("key-a") })
 	s.server.connections.idle = 50 * time.Millisecond

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,6 +108,45 @@ func TestDecodingIsInTurns(t *testing.T) {
 		l()
 	}
 	require.NoError(t, s.server.inTurn(t.Context(), two, 1, func() error { return nil }), "a small one needs no turn")
+}
+
+// TestWhatWaitsHoldsLittle: what a request with large files or messages has in memory while
+// its run goes on is small, or has one of the places.
+func TestWhatWaitsHoldsLittle(t *testing.T) {
+	const clients, most = 8, 2 << 20
+	file := func(size int) string { return `"text":"` + strings.Repeat("y", size) + `"` }
+	call := `"call":{"id":"c","type":"function","function":{"name":"execute_python","arguments":"{\"code\":\"x\"}"}}`
+	for _, c := range []struct {
+		desc, path, body string
+		places           int
+	}{
+		{"a large file", "/v1/execute", `{"code":"x","files":[{"name":"a",` + file(12<<20) + `}]}`, 0},
+		{"small files", "/v1/execute", many(12<<20, `{"code":"x","files":[`, `{"name":"%d",`+file(60<<10)+`}`, ",", "]}"), 0},
+		{"a large file of a tool call", "/v1/tools/call", `{` + call + `,"files":[{"name":"a",` + file(12<<20) + `}]}`, 0},
+		{"a large message of MCP", mcpPath, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"_meta":{` + file(12<<20) + `},"name":"run_python","arguments":{"code":"x"}}}`, 1},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			s := newService(t, withFolder(t))
+			var begun atomic.Int32
+			release := make(chan struct{})
+			defer close(release)
+			s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+				begun.Add(1)
+				<-release
+				return executed(spec, runner.StatusOK), nil
+			}
+			session := "Mcp-Session-Id: " + s.mcpRequest(http.MethodPost, initialize, nil).Header.Get("Mcp-Session-Id")
+			before := heap()
+			for i := range clients {
+				s.ask(http.MethodPost, c.path, strings.Replace(c.body, "%d", fmt.Sprint(i+2), 1), session, "Accept: application/json, text/event-stream")
+			}
+			require.Eventually(t, func() bool { return begun.Load() == clients }, time.Minute, 10*time.Millisecond)
+			require.Equal(t, clients*c.places, s.server.intake.taken())
+			if c.places == 0 {
+				require.Eventually(t, func() bool { return (heap()-before)/clients < most }, 20*time.Second, 100*time.Millisecond)
+			}
+		})
+	}
 }
 
 // TestLargeProgramKeepsItsPlace among the requests that are taken in: it is in memory while

@@ -55,7 +55,9 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 		if s.sessions == nil {
 			return errNoSessions()
 		}
-		fields, err := s.difyFields(c.Request(), ownerOf(c), call)
+		work := s.newWorkspace(ownerOf(c))
+		defer s.clear(c.Request().Context(), work)
+		fields, err := s.difyFields(c.Request(), work, call)
 		if err != nil {
 			return err
 		}
@@ -70,8 +72,9 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 	}
 }
 
-// difyFields reads a call's body, in the way of readJSON.
-func (s *Server) difyFields(r *http.Request, owner string, call dify.Call) (fields dify.Fields, err error) {
+// difyFields reads a call's body, in the way of readJSON. A large one keeps its place, as in
+// readMessage.
+func (s *Server) difyFields(r *http.Request, work *workspace, call dify.Call) (fields dify.Fields, err error) {
 	mediaType, _, err := contentOf(r)
 	if err != nil {
 		return nil, err
@@ -79,8 +82,6 @@ func (s *Server) difyFields(r *http.Request, owner string, call dify.Call) (fiel
 	if r.ContentLength > s.maxBody {
 		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
-	work := s.newWorkspace(owner)
-	defer s.clear(r.Context(), work)
 	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
 		return nil, ofBody(err, notWhole)
@@ -90,6 +91,9 @@ func (s *Server) difyFields(r *http.Request, owner string, call dify.Call) (fiel
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})
+	if body.size < largeProgram {
+		work.leave()
+	}
 	return fields, err
 }
 

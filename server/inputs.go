@@ -21,6 +21,10 @@ const (
 	maxNameBytes     = 1024 // leaves room below the 4,096 of PATH_MAX
 	maxNameComponent = 255  // NAME_MAX of every Linux file system
 	maxNameDepth     = 64   // folders within folders
+
+	// maxHeld is what the files of one request may take of memory together while it waits and
+	// runs, in bytes; the others are in its workspace. A program takes as much.
+	maxHeld = 1 << 20
 )
 
 // input is one file for /mnt/data. Where it is from is one of url, id, path and data.
@@ -50,6 +54,7 @@ func (in *input) open() (io.ReadCloser, error) {
 // inputs are the files of one request, checked against each other as they come.
 type inputs struct {
 	list    []*input
+	held    int64 // bytes of their data
 	files   map[string]bool
 	folders map[string]bool
 }

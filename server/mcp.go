@@ -23,7 +23,9 @@ func (s *Server) serveMCP(c echo.Context) error {
 	if s.browsers.keys && !s.browsers.known(c.Request()) { // the protocol wants it checked in any case
 		return forbidden("pages of this Origin may not call this service")
 	}
-	r, err := s.readMessage(c.Request(), ownerOf(c))
+	work := s.newWorkspace(ownerOf(c))
+	defer s.clear(c.Request().Context(), work)
+	r, err := s.readMessage(c.Request(), work)
 	if err != nil {
 		return err
 	}
@@ -35,13 +37,12 @@ func (s *Server) serveMCP(c echo.Context) error {
 }
 
 // readMessage reads the body of a request as those of other calls are, by way of the disk
-// and in a place of its owner's, before the SDK has all of it in memory.
-func (s *Server) readMessage(r *http.Request, owner string) (*http.Request, error) {
+// and in a place of its owner's, before the SDK has all of it in memory. A large one keeps
+// the place until it is answered: it is in memory until then.
+func (s *Server) readMessage(r *http.Request, work *workspace) (*http.Request, error) {
 	if r.Method != http.MethodPost {
 		return r, nil
 	}
-	work := s.newWorkspace(owner)
-	defer s.clear(r.Context(), work)
 	body, err := work.spool(http.MaxBytesReader(nil, r.Body, mcp.MaxBody))
 	if err != nil {
 		return nil, ofBody(err, notWhole)
@@ -52,6 +53,9 @@ func (s *Server) readMessage(r *http.Request, owner string) (*http.Request, erro
 			return malformed("", "the message has more than %d values", mcp.MaxValues)
 		}
 		own.Body = io.NopCloser(bytes.NewReader(raw))
+		if len(raw) < largeProgram {
+			work.leave()
+		}
 		return nil
 	})
 }

@@ -215,8 +215,9 @@ func (all *inputs) take(files []fileField, work *workspace) error {
 		if p != nil {
 			return p
 		}
-		if len(data) <= spoolMemory {
-			in.data, in.size = data, int64(len(data))
+		if size := int64(len(data)); size <= spoolMemory && all.held+size <= maxHeld {
+			in.data, in.size = data, size
+			all.held += size
 			continue
 		}
 		var err error

@@ -209,7 +209,9 @@ func (asked *toolRequest) request(maxTimeout time.Duration, work *workspace) (*r
 	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (req.Timeout == nil || wanted < float64(*req.Timeout)) {
 		req.Timeout = ptr(seconds(wanted))
 	}
-	return req, req.inputs.take(asked.Files, work)
+	err := req.inputs.take(asked.Files, work)
+	asked.Files = nil // which waits with the run
+	return req, err
 }
 
 // read checks the fields and reads the call.

@@ -69,7 +69,11 @@ func (s *Server) inTurn(ctx context.Context, owner string, size int64, fn func()
 	}
 	leave, err := s.decoding.Enter(ctx, owner)
 	if full := (*runner.Error)(nil); errors.As(err, &full) {
-		return &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being decoded at this time", retryAfter: intakeRetry, cause: err}
+		p := &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being decoded at this time", retryAfter: intakeRetry, cause: err}
+		if full.Code == runner.CodeShare {
+			p.status, p.text = http.StatusTooManyRequests, "too many large requests of this caller wait to be decoded: the rest of the places is for others"
+		}
+		return p
 	}
 	if err != nil {
 		return err

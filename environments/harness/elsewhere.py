@@ -16,21 +16,27 @@ import frames
 from files import DATA_FOLDER, TICK_NS, printable
 
 FOLDER = "/tmp"
+HOME = "/tmp/home"
 HARNESS = 0  # uid
 MAX_LOOKED = 2_000  # entries in all: bounds the time of the walk
 MAX_DEPTH = 8  # folders in folders
 MAX_NAMED = 20  # the rest is counted
 SAVE_BELOW = "save it below /mnt/data"  # the service looks for these words
 
-# Hidden files are settings and caches. The others are of: R, Go and its kernel, the kernels
-# of bash and of Deno, Python, multiprocessing, joblib and matplotlib.
+# Hidden files are settings and caches; a server has a log and a pid. The others are of: R, Go
+# and its kernel, the kernels of bash and of Deno, Python, multiprocessing, joblib, matplotlib.
 _PRIVATE = re.compile(
     r"\.|(?:Rtmp|go-build|gonb_|bash-kernel-|kernel-|ipykernel_|pymp-|joblib_memmapping|matplotlib-)"
-    r"|(?:go|__pycache__|node_modules)$|.*\.py[co]$"
+    r"|(?:go|__pycache__|node_modules)$|.*\.(?:py[co]|log|pid)$"
 )
 # What else is in a folder that nobody wants by its single files: a checkout, a virtual
-# environment, a browser's profile. And installed packages, which have *.dist-info.
+# environment, a browser's profile. And installed packages, which have *.dist-info. In /tmp or
+# home itself they hide nothing: those hold much else.
 _MARKERS = frozenset((".git", "pyvenv.cfg", "Local State", "DevToolsActivePort"))
+
+
+def _marks(name: str) -> bool:
+    return name in _MARKERS or name.endswith(".dist-info")
 
 
 class Elsewhere:
@@ -55,7 +61,7 @@ class Elsewhere:
                     self._left -= 1
                     if self._left < 0:
                         break
-                    if entry.name in _MARKERS or entry.name.endswith(".dist-info"):
+                    if depth and path != HOME and _marks(entry.name):
                         return
                     if not _PRIVATE.match(entry.name):
                         with contextlib.suppress(OSError):

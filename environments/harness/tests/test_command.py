@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ import command
 import frames
 import step
 from command import Command, Leftovers, Output
+from grace import Grace
 from step import Step
 
 PATIENCE = 30.0  # seconds until a busy host is taken for a failure
@@ -168,8 +169,14 @@ class Target:
         self.done.append("kill")
 
 
+def clock(wall: list[float]) -> dict[str, Callable[[], Any]]:
+    """Return the clocks of a grace in a sandbox where nothing can run."""
+    return {"wall": lambda: wall[0], "cpu_ns": lambda: 1, "can_run": lambda: False}
+
+
 def test_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step, "GRACE_SECONDS", 0.05)
+    wall = [0.0]
+    monkeypatch.setattr(step, "Grace", lambda seconds, most: Grace(seconds, most, **clock(wall)))
     target, roused = Target(), []
     one = Step(target, 0.05, lambda: roused.append(1))
     one.interrupt()
@@ -185,7 +192,8 @@ def test_step(monkeypatch: pytest.MonkeyPatch) -> None:
     one.stop("cancelled")
     one.act()
     assert (target.done, one.reason) == (["interrupt"] * 2, "timeout"), "the first reason stays"
-    time.sleep(0.06)
+    wall[0] = step.GRACE_SECONDS
+    time.sleep(step.LOOK_SECONDS)
     one.act()
     one.act()
     assert target.done == ["interrupt"] * 2 + ["kill"]

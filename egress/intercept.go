@@ -69,6 +69,12 @@ func (s *session) intercept(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	host := r.URL.Host
+	// Whoever asks takes the answer for a host that can be reached.
+	outside, err := s.dial(r.Context(), "tcp", host)
+	if err != nil {
+		return err
+	}
+	outside.Close()
 	inside, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return err

@@ -139,6 +139,7 @@ var kernelEnv = []string{
 	"LANG=C.UTF-8",
 	"DISPLAY=:99",
 	"PYTHONDONTWRITEBYTECODE=1",
+	"OPENBLAS_THREAD_TIMEOUT=4",
 }
 
 // executeByJupyter runs a notebook as people do with nbconvert, in a container

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
@@ -26,7 +27,7 @@ OUTPUT_OVERHEAD = 64  # bytes counted for each output, which costs its keeping t
 MAX_DEPTH = 100  # of JSON in an output: what writes it recurses
 MAX_DROPPED = 50  # reports of outputs that could not be kept
 DRAIN_SECONDS = 0.25  # without a message, until a kernel that has ended has nothing more to say
-DRAIN_MOST_SECONDS = 1.5  # for that on a busy machine; after the watchdog's two, of four
+DRAIN_MOST_SECONDS = 1.5  # for all of that; after the watchdog's two, of four
 NO_LIMIT = 10**9  # seconds that nbclient may wait; the watchdog is the clock
 
 
@@ -65,8 +66,9 @@ class Executor(ExecutePreprocessor):
         async def cancel() -> None:
             # What the kernel had sent before it ended is still to be taken in.
             socket = self._kernel.client.iopub_channel.socket
+            end = time.monotonic() + DRAIN_MOST_SECONDS
             quiet = Grace(DRAIN_SECONDS, DRAIN_MOST_SECONDS)
-            while True:
+            while time.monotonic() < end:
                 if await socket.poll(LOOK_SECONDS * 1000):
                     quiet = Grace(DRAIN_SECONDS, DRAIN_MOST_SECONDS)
                     await asyncio.sleep(0)

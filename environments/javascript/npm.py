@@ -187,20 +187,25 @@ def resolved(work: Path, builds: bool) -> list[tuple[str, str, bool]]:
     """
     lock = json.loads((work / "node_modules/.package-lock.json").read_text())
     found = []
+    installed = {path.rpartition("node_modules/")[2] for path in lock["packages"]}
     for path, package in lock["packages"].items():
         if not builds:
-            must_be_of_registry(package)
+            must_be_of_registry(package, installed)
         before, _, name = path.rpartition("node_modules/")
         if (work / path).is_dir():  # not one of another platform
             found.append((name, package["version"], not before))
     return found
 
 
-def must_be_of_registry(package: dict[str, Any]) -> None:
-    """Raise Unresolvable for a package that wants another by a URL or a path."""
+def must_be_of_registry(package: dict[str, Any], installed: set[str]) -> None:
+    """Raise Unresolvable for a package that has another one installed by a URL or a path."""
     wanted = package.get("dependencies", {}) | package.get("optionalDependencies", {})
     wanted |= package.get("peerDependencies", {})
-    bad = [f"{name}@{spec}" for name, spec in wanted.items() if not OF_REGISTRY.fullmatch(spec)]
+    bad = [
+        f"{name}@{spec}"
+        for name, spec in wanted.items()
+        if name in installed and not OF_REGISTRY.fullmatch(spec)
+    ]
     if bad:
         raise Unresolvable(f"{bad[0]}: {NOT_OF_REGISTRY}")
 

@@ -1,9 +1,10 @@
 package docker
 
 import (
+	"bytes"
 	_ "embed"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
@@ -59,7 +60,18 @@ const (
 // makes it.
 //
 //go:embed seccomp.json
-var seccompProfile string
+var seccompJSON []byte
+
+// seccompProfile is short, as the daemon reads and writes it several times for each sandbox.
+var seccompProfile = compact(seccompJSON)
+
+func compact(document []byte) string {
+	var short bytes.Buffer
+	if err := json.Compact(&short, document); err != nil {
+		panic(err) // it is part of the program
+	}
+	return short.String()
+}
 
 // Check says why sandboxes with these limits would not be safe, or nil.
 func Check(l runner.Limits) error {
@@ -112,7 +124,7 @@ func hostConfig(l runner.Limits, runtime string, user, cores int) *container.Hos
 			harnessFolder: tmpfs(harnessSize, harnessInodes, "mode=0755"),
 		},
 		MaskedPaths:   masked(cores),
-		ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+		ReadonlyPaths: []string{"/proc/sys", "/proc/sysrq-trigger"}, // of Docker's five, the others are masked,
 		Resources: container.Resources{
 			Memory:           l.Memory,
 			MemorySwap:       l.Memory, // memory and swap together: no swap
@@ -136,10 +148,10 @@ func hostConfig(l runner.Limits, runtime string, user, cores int) *container.Hos
 	return h
 }
 
-// sharesKernel reports whether a runtime is known to run containers on the host's own kernel,
-// whose terminals and buffers are to be bounded. Another kernel has its own of both.
+// sharesKernel reports whether containers of a runtime are on the host's own kernel, whose
+// terminals and buffers are to be bounded. gVisor and Kata Containers are known to bring one.
 func sharesKernel(runtime string) bool {
-	return slices.Contains([]string{"", "runc", "crun", "io.containerd.runc.v2"}, runtime)
+	return !strings.Contains(runtime, "runsc") && !strings.Contains(runtime, "kata")
 }
 
 // terminals is /dev/pts, with a bound of ptys, which can be set when it is mounted alone: a

@@ -5,6 +5,7 @@ package docker
 import (
 	"encoding/json"
 	"flag"
+	"math/bits"
 	"os"
 	"slices"
 	"testing"
@@ -77,28 +78,25 @@ func strict() *seccomp.Seccomp {
 // more code to attack, and some of it is a module that asking for a socket loads.
 func sockets() (rules []*seccomp.Syscall) {
 	const flags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK // that may come with a type
-	for _, kind := range []struct{ family, kind, protocol uint64 }{
-		{unix.AF_UNIX, unix.SOCK_STREAM, 0},
-		{unix.AF_UNIX, unix.SOCK_DGRAM, 0},
-		{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}, // between the processes of a Chromium
-		{unix.AF_INET, unix.SOCK_STREAM, 0},
-		{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_TCP},
-		{unix.AF_INET, unix.SOCK_DGRAM, 0},
-		{unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_UDP},
-		{unix.AF_INET6, unix.SOCK_STREAM, 0},
-		{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_TCP},
-		{unix.AF_INET6, unix.SOCK_DGRAM, 0},
-		{unix.AF_INET6, unix.SOCK_DGRAM, unix.IPPROTO_UDP},
-		{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, // by which libraries list interfaces
-		{unix.AF_NETLINK, unix.SOCK_DGRAM, unix.NETLINK_ROUTE},
+	for _, kind := range []struct {
+		names           []string
+		families, kinds []uint64
+		protocol        uint64
+	}{
+		// Packets in sequence are between the processes of a Chromium.
+		{[]string{"socket", "socketpair"}, []uint64{unix.AF_UNIX}, []uint64{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET}, 0},
+		{[]string{"socket"}, []uint64{unix.AF_INET, unix.AF_INET6}, []uint64{unix.SOCK_STREAM, unix.SOCK_DGRAM}, 0},
+		{[]string{"socket"}, []uint64{unix.AF_INET, unix.AF_INET6}, []uint64{unix.SOCK_STREAM}, unix.IPPROTO_TCP},
+		{[]string{"socket"}, []uint64{unix.AF_INET, unix.AF_INET6}, []uint64{unix.SOCK_DGRAM}, unix.IPPROTO_UDP},
+		// By these libraries list interfaces.
+		{[]string{"socket"}, []uint64{unix.AF_NETLINK}, []uint64{unix.SOCK_RAW, unix.SOCK_DGRAM}, unix.NETLINK_ROUTE},
 	} {
-		names := []string{"socket"}
-		if kind.family == unix.AF_UNIX {
-			names = append(names, "socketpair")
+		for _, family := range oneOf(0, kind.families...) {
+			for _, one := range oneOf(1, kind.kinds...) {
+				one.Value &^= flags
+				rules = append(rules, allow(kind.names, family, one, equal(2, kind.protocol)))
+			}
 		}
-		rules = append(rules, allow(names, equal(0, kind.family), specs.LinuxSeccompArg{
-			Index: 1, Value: ^uint64(flags), ValueTwo: kind.kind, Op: specs.OpMaskedEqual,
-		}, equal(2, kind.protocol)))
 	}
 	return rules
 }
@@ -107,20 +105,20 @@ func sockets() (rules []*seccomp.Syscall) {
 // ignored, as the kernel does with what is above its own bound: on cgroup v1 no limit of
 // memory holds for these buffers.
 func options() (rules []*seccomp.Syscall) {
-	for _, level := range []uint64{unix.SOL_IP, unix.SOL_TCP, unix.SOL_UDP, unix.SOL_IPV6, unix.SOL_NETLINK} {
-		rules = append(rules, allow([]string{"setsockopt"}, equal(1, level)))
+	for _, level := range oneOf(1, unix.SOL_IP, unix.SOL_TCP, unix.SOL_UDP, unix.SOL_IPV6, unix.SOL_NETLINK) {
+		rules = append(rules, allow([]string{"setsockopt"}, level))
 	}
-	for _, option := range []uint64{
+	for _, option := range oneOf(2,
 		unix.SO_BINDTODEVICE, unix.SO_BROADCAST, unix.SO_BUSY_POLL, unix.SO_DEBUG, unix.SO_DETACH_FILTER, unix.SO_DONTROUTE,
 		unix.SO_INCOMING_CPU, unix.SO_KEEPALIVE, unix.SO_LINGER, unix.SO_MARK, unix.SO_OOBINLINE, unix.SO_PASSCRED,
 		unix.SO_PASSSEC, unix.SO_PEEK_OFF, unix.SO_PRIORITY, unix.SO_RCVLOWAT, unix.SO_RCVTIMEO_NEW, unix.SO_RCVTIMEO_OLD,
 		unix.SO_REUSEADDR, unix.SO_REUSEPORT, unix.SO_RXQ_OVFL, unix.SO_SELECT_ERR_QUEUE, unix.SO_SNDLOWAT,
 		unix.SO_SNDTIMEO_NEW, unix.SO_SNDTIMEO_OLD, unix.SO_TIMESTAMP, unix.SO_TIMESTAMPING, unix.SO_TIMESTAMPNS,
-	} {
-		rules = append(rules, allow([]string{"setsockopt"}, equal(1, unix.SOL_SOCKET), equal(2, option)))
+	) {
+		rules = append(rules, allow([]string{"setsockopt"}, equal(1, unix.SOL_SOCKET), option))
 	}
-	for _, size := range []uint64{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE} {
-		rules = append(rules, answer(0, []string{"setsockopt"}, equal(1, unix.SOL_SOCKET), equal(2, size)))
+	for _, size := range oneOf(2, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE) {
+		rules = append(rules, answer(0, []string{"setsockopt"}, equal(1, unix.SOL_SOCKET), size))
 	}
 	return rules
 }
@@ -130,19 +128,56 @@ func options() (rules []*seccomp.Syscall) {
 // EINVAL, by which gpg goes on.
 func limits() (rules []*seccomp.Syscall) {
 	const all = 16 // RLIM_NLIMITS of asm-generic/resource.h
+	var others []uint64
 	for limit := range uint64(all) {
-		if limit == unix.RLIMIT_CORE {
-			rules = append(rules,
-				answer(unix.EINVAL, []string{"setrlimit"}, equal(0, limit)),
-				allow([]string{"prlimit64"}, equal(1, limit), equal(2, 0)),
-				answer(unix.EINVAL, []string{"prlimit64"}, equal(1, limit), specs.LinuxSeccompArg{Index: 2, Op: specs.OpNotEqual}))
-			continue
+		if limit != unix.RLIMIT_CORE {
+			others = append(others, limit)
 		}
-		rules = append(rules,
-			allow([]string{"setrlimit"}, equal(0, limit)),
-			allow([]string{"prlimit64"}, equal(1, limit)))
 	}
-	return rules
+	for _, limit := range oneOf(0, others...) {
+		rules = append(rules, allow([]string{"setrlimit"}, limit))
+	}
+	for _, limit := range oneOf(1, others...) {
+		rules = append(rules, allow([]string{"prlimit64"}, limit))
+	}
+	return append(rules,
+		answer(unix.EINVAL, []string{"setrlimit"}, equal(0, unix.RLIMIT_CORE)),
+		allow([]string{"prlimit64"}, equal(1, unix.RLIMIT_CORE), equal(2, 0)),
+		answer(unix.EINVAL, []string{"prlimit64"}, equal(1, unix.RLIMIT_CORE), specs.LinuxSeccompArg{Index: 2, Op: specs.OpNotEqual}))
+}
+
+// oneOf makes comparisons of an argument. One of them holds for each of the values, and none
+// for any other. They are fewer than the values, as a mask takes all that differ in its bits:
+// the filter is made anew for each sandbox, which takes the longer the more rules there are.
+func oneOf(index uint, values ...uint64) (few []specs.LinuxSeccompArg) {
+	all := uint64(1)<<bits.Len64(slices.Max(values)) - 1
+	left := slices.Clone(values)
+	for len(left) > 0 {
+		var best specs.LinuxSeccompArg
+		most := 0
+		for free := range all + 1 { // the bits that do not matter
+			for _, value := range values {
+				arg := specs.LinuxSeccompArg{Index: index, Value: ^free, ValueTwo: value &^ free, Op: specs.OpMaskedEqual}
+				if matches := matching(arg, values); len(matches) == 1<<bits.OnesCount64(free) {
+					if n := len(matching(arg, left)); n > most {
+						best, most = arg, n
+					}
+				}
+			}
+		}
+		few = append(few, best)
+		left = slices.DeleteFunc(left, func(value uint64) bool { return value&best.Value == best.ValueTwo })
+	}
+	return few
+}
+
+func matching(arg specs.LinuxSeccompArg, values []uint64) (found []uint64) {
+	for _, value := range values {
+		if value&arg.Value == arg.ValueTwo {
+			found = append(found, value)
+		}
+	}
+	return found
 }
 
 func allow(names []string, args ...specs.LinuxSeccompArg) *seccomp.Syscall {
@@ -157,6 +192,17 @@ func answer(errno unix.Errno, names []string, args ...specs.LinuxSeccompArg) *se
 
 func equal(index uint, value uint64) specs.LinuxSeccompArg {
 	return specs.LinuxSeccompArg{Index: index, Value: value, Op: specs.OpEqualTo}
+}
+
+func TestOneOf(t *testing.T) {
+	for _, values := range [][]uint64{{0}, {6}, {0, 1}, {1, 2, 5}, {2, 10}, {0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {7, 8, 32, 33}} {
+		few := oneOf(3, values...)
+		for value := range uint64(300) {
+			taken := slices.ContainsFunc(few, func(arg specs.LinuxSeccompArg) bool { return value&arg.Value == arg.ValueTwo })
+			require.Equal(t, slices.Contains(values, value), taken, "%d of %v", value, values)
+		}
+	}
+	require.Len(t, oneOf(3, 0, 1, 2, 3, 5, 6, 7), 3)
 }
 
 func TestSeccompProfile(t *testing.T) {

@@ -114,8 +114,8 @@ def test_scripts(data: Path, builds: bool, options: str, alone: bool) -> None:
 
 
 WANTS = """mkdir -p node_modules/a
-echo '{"packages": {"node_modules/a": {"version": "1.0.0", "%s": {"b": "%s"}}}}' \
-  >node_modules/.package-lock.json"""
+echo '{"packages": {"node_modules/a": {"version": "1.0.0", "%s": {"b": "%s"}},
+  "node_modules/a/node_modules/b": {}}}' >node_modules/.package-lock.json"""
 
 
 @pytest.mark.parametrize("kind", ["dependencies", "optionalDependencies", "peerDependencies"])
@@ -143,6 +143,10 @@ def test_what_is_not_of_the_registry(data: Path, kind: str, spec: str, taken: bo
         ask(data, WANTS % (kind, spec))
     (data / "work").rename(data / "before")
     ask(data, WANTS % (kind, spec), builds=True)
+
+
+def test_optional_peer_that_is_not_installed(data: Path) -> None:
+    ask(data, WANTS.replace("node_modules/b", "node_modules/c") % ("peerDependencies", "file:../b"))
 
 
 def test_what_is_not_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,9 +62,16 @@ class IOPubThread(iostream.IOPubThread):
 
     _echo: tuple[zmq.Socket[bytes], zmq.Socket[bytes]] | None = None
     _echoes = 0
+    given = 0  # messages to publish
+    written = 0  # of these, that have left this process
 
-    def await_written(self) -> None:
-        """Return when ZeroMQ's thread has written what it was given before. For this thread.
+    def send_multipart(self, *args: Any, **kwargs: Any) -> None:
+        """Publish a message."""
+        super().send_multipart(*args, **kwargs)
+        self.given += 1  # afterwards: what counts has its turn
+
+    def await_written(self, given: int) -> None:
+        """Return when ZeroMQ's thread has written the first messages, so many. For this thread.
 
         That one does what it is told in that order, and a message of its own comes back.
         """
@@ -76,6 +83,7 @@ class IOPubThread(iostream.IOPubThread):
                 near.send(number, zmq.NOBLOCK)
                 while far.recv() != number:  # one that was late
                     pass
+            self.written = given
 
     def _new_echo(self) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
         address = f"ipc://@{secrets.token_hex(16)}"
@@ -116,6 +124,14 @@ class OutStream(iostream.OutStream):
     """Standard output and error, neither held back nor in messages of any size."""
 
     flush_interval = 0.02  # seconds, instead of 0.2: a reader sees lines as they come
+    _flushing = False
+
+    def _flush(self) -> None:
+        self._flushing = True
+        try:
+            super()._flush()
+        finally:
+            self._flushing = False
 
     def flush(self) -> None:
         """Return when what was written has left this process, where the harness keeps up.
@@ -128,11 +144,14 @@ class OutStream(iostream.OutStream):
         if not (thread and thread.is_alive()) or thread is threading.current_thread():
             super().flush()
             return
+        # In this order: what is no longer held is being flushed, or was given.
+        if not self._held() and not self._flushing and publisher.given == publisher.written:
+            return
         sent = threading.Event()
 
-        def arrive() -> None:
+        def arrive(given: int) -> None:
             try:
-                publisher.await_written()
+                publisher.await_written(given)
             finally:
                 sent.set()
 
@@ -140,7 +159,8 @@ class OutStream(iostream.OutStream):
             try:
                 self._flush()
             finally:
-                publisher.schedule(arrive)  # behind what that has scheduled
+                given = publisher.given
+                publisher.schedule(lambda: arrive(given))  # behind what that has scheduled
 
         publisher.schedule(flush)
         # Without a word where that takes too long: stderr can be what is to be emptied.

@@ -182,14 +182,36 @@ func (p *Pool) take(ctx context.Context, owner string, env Environment, l Limits
 				return got.c, nil
 			}
 		case <-ctx.Done():
-			p.work.Go(func() { p.giveUp(<-claim) })
+			p.offer(s, claim)
 			return nil, ctx.Err()
 		}
 		p.mu.Lock()
 		p.demand++
 		p.mu.Unlock()
 	}
-	return p.startFor(ctx, owner, env, l, until)
+	return p.startFor(ctx, s, owner, env, l, until)
+}
+
+// offer leaves what a run had claimed that is no more to the next that finds none warm, as
+// if it was started ahead; else callers who come and leave would have one started each, far
+// more than run at one time. One that nobody wants is ended.
+func (p *Pool) offer(s *stock, coming <-chan claimed) {
+	f := &filling{hurry: make(chan struct{})}
+	p.mu.Lock()
+	s.filling = append(s.filling, f)
+	p.mu.Unlock()
+	p.work.Go(func() {
+		got := <-coming
+		p.mu.Lock()
+		s.filling = slices.DeleteFunc(s.filling, func(o *filling) bool { return o == f })
+		claim := f.claim
+		p.mu.Unlock()
+		if claim != nil {
+			claim <- got
+			return
+		}
+		p.giveUp(got)
+	})
 }
 
 // giveUp ends what a run had claimed that is no more.
@@ -202,9 +224,9 @@ func (p *Pool) giveUp(got claimed) {
 // startFor starts a sandbox for a run that waits, which is counted as demand,
 // without anything done ahead: what the run needs, it imports.
 //
-// Where the run leaves, the start goes on to its end and is for nothing: so what
-// exists is counted at all times.
-func (p *Pool) startFor(ctx context.Context, owner string, env Environment, l Limits, until time.Time) (*conversation, error) {
+// Where the run leaves, the start goes on to its end and is for the next, see offer: so
+// what exists is counted at all times.
+func (p *Pool) startFor(ctx context.Context, s *stock, owner string, env Environment, l Limits, until time.Time) (*conversation, error) {
 	defer func() {
 		p.mu.Lock()
 		p.demand--
@@ -229,7 +251,7 @@ func (p *Pool) startFor(ctx context.Context, owner string, env Environment, l Li
 	case got := <-started:
 		return got.c, got.err
 	case <-ctx.Done():
-		p.work.Go(func() { p.giveUp(<-started) })
+		p.offer(s, started)
 		return nil, ctx.Err()
 	}
 }

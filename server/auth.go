@@ -41,7 +41,7 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 			return &problem{status: http.StatusUnauthorized, text: "an API key is needed, as Authorization: Bearer or X-API-Key"}
 		}
 		c.Set(callerKey, caller)
-		s.connections.good(c.Request().Context())
+		s.connections.good(c.Request().Context(), caller.Owner())
 		if isInside(c.Request().Context()) { // it was counted where it came in
 			return next(c)
 		}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,8 +16,10 @@ import (
 
 const (
 	// maxConnections is far above the calls that run code at one time; each that is idle
-	// costs some 20 KiB.
+	// costs some 20 KiB, and one with as many small header fields as it may have 600 KiB.
 	maxConnections = 4096
+	// fileReserve is for what a thousand runs have open at one time.
+	fileReserve = 4096
 	// strangerIdle is how long a kept connection waits for its next request that has not
 	// had a good one yet: a client whose key was refused has no use for more.
 	strangerIdle = 5 * time.Second
@@ -25,15 +28,16 @@ const (
 )
 
 // mostConnections is what was asked for, or else maxConnections; at most half of the files
-// that this process may have open. The other half is for what is stored, for sandboxes and
-// for bodies and replies on disk: a connection in use has one file beside it, seldom two.
+// that this process may have open, less a reserve. A connection in use has one file beside
+// it, seldom two; the reserve is for sandboxes and for what runs store.
 // Go raises the soft limit to the hard one at the start of every program (package os).
 func mostConnections(asked int) (int, error) {
-	most := openFiles() / 2
+	files := openFiles()
+	most := (files - min(files/4, fileReserve)) / 2
 	if asked > most {
-		return 0, fmt.Errorf("%d connections are more than half of the %d files that this process may have open: raise that limit (ulimit -n)", asked, openFiles())
+		return 0, fmt.Errorf("%d connections are more than %d, half of the %d files that this process may have open less a reserve: raise that limit (ulimit -n)", asked, most, files)
 	}
-	return min(orDefault(asked, maxConnections), most), nil
+	return min(cmp.Or(asked, maxConnections), most), nil
 }
 
 // connections bounds the connections of all clients. One more than that closes another: a
@@ -51,6 +55,7 @@ type connections struct {
 	mu     sync.Mutex
 	all    map[net.Conn]*connection
 	from   map[netip.Prefix]int
+	of     map[string]int // known ones, by owner
 	logged time.Time
 }
 
@@ -60,13 +65,14 @@ type connection struct {
 	from    netip.Prefix
 	since   time.Time // it was opened, or its last request was answered
 	known   bool      // it has had a good request
+	owner   string    // whose that was
 	serving int       // requests
 }
 
 type connectionKey struct{}
 
 func newConnections(most int, log *slog.Logger) *connections {
-	return &connections{most: most, idle: strangerIdle, log: log, all: map[net.Conn]*connection{}, from: map[netip.Prefix]int{}}
+	return &connections{most: most, idle: strangerIdle, log: log, all: map[net.Conn]*connection{}, from: map[netip.Prefix]int{}, of: map[string]int{}}
 }
 
 // guard has c bound the connections of server.
@@ -118,14 +124,20 @@ func (c *connections) least() (least *connection) {
 
 func (c *connections) less(a, b *connection) bool {
 	switch {
-	case a.known != b.known:
-		return b.known
+	case c.counts(a) != c.counts(b):
+		return c.counts(b)
 	case c.from[a.from] != c.from[b.from]:
 		return c.from[a.from] > c.from[b.from]
 	case (a.serving > 0) != (b.serving > 0):
 		return b.serving > 0
 	}
 	return a.since.Before(b.since)
+}
+
+// counts reports whether a connection is worth more than a stranger's: that of an owner who
+// has more than half of all is not, or the others could not come in.
+func (c *connections) counts(one *connection) bool {
+	return one.known && 2*c.of[one.owner] <= c.most
 }
 
 func (c *connections) closed(conn net.Conn) {
@@ -137,6 +149,7 @@ func (c *connections) closed(conn net.Conn) {
 func (c *connections) forget(conn net.Conn) {
 	if one := c.all[conn]; one != nil {
 		delete(c.all, conn)
+		c.disown(one)
 		if c.from[one.from]--; c.from[one.from] == 0 {
 			delete(c.from, one.from)
 		}
@@ -177,11 +190,25 @@ func (c *connections) expire(one *connection, since time.Time) {
 }
 
 // good marks the connection of a request that had the right to be answered.
-func (c *connections) good(ctx context.Context) {
+func (c *connections) good(ctx context.Context, owner string) {
 	if one, ok := ctx.Value(connectionKey{}).(*connection); ok {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		one.known = true
+		if _, there := c.all[one.net]; !there {
+			return // it was closed for another
+		}
+		c.disown(one)
+		one.known, one.owner = true, owner
+		c.of[owner]++
+	}
+}
+
+func (c *connections) disown(one *connection) {
+	if !one.known {
+		return
+	}
+	if c.of[one.owner]--; c.of[one.owner] == 0 {
+		delete(c.of, one.owner)
 	}
 }
 

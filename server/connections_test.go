@@ -151,13 +151,15 @@ func TestManyConnectionsOfOneAddress(t *testing.T) {
 		desc  string
 		from  []string // of connections, from the oldest on
 		known []int    // which of them have had a good request
+		same  bool     // these are of one owner
 		lost  int      // when one of another address is added
 	}{
-		{"the oldest of the address that has most", []string{"192.0.2.1:1", "192.0.2.2:1", "192.0.2.2:2", "192.0.2.3:1"}, nil, 1},
-		{"a stranger's first", []string{"192.0.2.2:1", "192.0.2.2:2", "192.0.2.3:1"}, []int{0, 1}, 2},
-		{"else one that waits", []string{"192.0.2.3:1", "192.0.2.2:1", "192.0.2.2:2"}, []int{0, 1, 2}, 1},
-		{"one network of IPv6 is one address", []string{"192.0.2.1:1", "[2001:db8::1]:1", "[2001:db8::2]:1"}, nil, 1},
-		{"a proxy's are all of one address", []string{"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1:3"}, []int{0, 2}, 1},
+		{"the oldest of the address that has most", []string{"192.0.2.1:1", "192.0.2.2:1", "192.0.2.2:2", "192.0.2.3:1"}, nil, false, 1},
+		{"a stranger's first", []string{"192.0.2.2:1", "192.0.2.2:2", "192.0.2.3:1"}, []int{0, 1}, false, 2},
+		{"else one that waits", []string{"192.0.2.3:1", "192.0.2.2:1", "192.0.2.2:2"}, []int{0, 1, 2}, false, 1},
+		{"one network of IPv6 is one address", []string{"192.0.2.1:1", "[2001:db8::1]:1", "[2001:db8::2]:1"}, nil, false, 1},
+		{"a proxy's are all of one address", []string{"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1:3"}, []int{0, 2}, false, 1},
+		{"of an owner who has more than half, as a stranger's", []string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.3:1"}, []int{0, 1}, true, 0},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			all := newConnections(len(c.from), slog.New(slog.DiscardHandler))
@@ -167,7 +169,11 @@ func TestManyConnectionsOfOneAddress(t *testing.T) {
 				ctx := all.open(t.Context(), conn)
 				for _, known := range c.known {
 					if known == i {
-						all.good(ctx)
+						owner := from
+						if c.same {
+							owner = "one"
+						}
+						all.good(ctx, owner)
 					}
 				}
 				opened = append(opened, conn)

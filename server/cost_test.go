@@ -49,6 +49,7 @@ func TestCostOfBodies(t *testing.T) {
 		{"files of a session", sessionsPath, json, many(size, `{"files":[`, `{}`, ",", "]}"), 422, "files: there are more than 1000"},
 		{"files of a tool call", "/v1/tools/call", json, many(size, `{"call":{},"files":[`, `{}`, ",", "]}"), 422, "files: there are more than 1000"},
 		{"files in a form", "/v1/execute", "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=files\r\n\r\n" + many(size, `[`, `{}`, ",", "]\r\n--b--"), 422, "files: there are more than 1000"},
+		{"parameters of a part", "/v1/execute", "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: " + many(size, "form-data; name=code", "; a%d=b", "", "\r\n\r\n1\r\n--b--"), 400, "is longer than 65536 bytes"},
 		{"file parts", "/v1/execute", "multipart/form-data; boundary=b", many(size, "", "--b\r\nContent-Disposition: form-data; name=files; filename=a%d\r\n\r\n", "\r\n", "\r\n--b--"), 422, "files: there are more than 1000"},
 		{"cells", "/v1/execute", json, many(size, `{"cells":[`, `""`, ",", "]}"), 422, "cells: there are more than 10000"},
 		{"dependencies", "/v1/execute", json, many(size, `{"code":"x","dependencies":[`, `""`, ",", "]}"), 422, "dependencies: there are more than 1000"},

@@ -52,7 +52,16 @@ func (s *Server) execute(c echo.Context) error {
 	if err != nil || c.Request().Context().Err() != nil {
 		return s.whyNot(c.Request().Context(), err)
 	}
-	return s.answerEnding(c, end)
+	if t.own != nil || end.reply == nil { // from the store it goes straight to the client
+		return s.answerEnding(c, end)
+	}
+	// Nothing bounds how many have waited for one run: as many replies wait to be read.
+	return s.inTurn(c.Request().Context(), t.owner, int64(len(end.reply)), func() error {
+		if err := s.unread.mayBegin(t.owner); err != nil {
+			return err
+		}
+		return s.answerEnding(c, end)
+	})
 }
 
 // reader decodes the body of a request for a run.
@@ -120,7 +129,11 @@ func (s *Server) takeIn(c echo.Context, w wishes, read reader) (*execution, erro
 		return nil, lost
 	}
 	if w.key != "" {
-		if e.fingerprint, err = fingerprint(req, p); err != nil {
+		err = s.inTurn(r.Context(), e.owner, int64(len(req.Notebook)), func() error {
+			e.fingerprint, err = fingerprint(req, p)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}

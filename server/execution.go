@@ -70,7 +70,7 @@ const (
 
 // largeProgram is how long a program is, as a notebook, that keeps its request's place while
 // it waits and runs, bytes: it is in memory until then.
-const largeProgram = 4 << 20
+const largeProgram = 256 << 10
 
 func (s *Server) newExecution(caller *access.Caller, detached bool) *execution {
 	e := &execution{

@@ -112,7 +112,14 @@ func (s *Server) answerEvents(c echo.Context, t *ticket) error {
 			return nil, end.problem
 		}
 		if t.own == nil {
-			if err := s.retell(ctx, end, to); err != nil {
+			// Many may ask for one reply at a time, and each entry is in memory several times.
+			err := s.inTurn(ctx, t.owner, spoolMemory, func() error {
+				if err := s.unread.mayBegin(t.owner); err != nil { // nothing bounds how many have waited
+					return err
+				}
+				return s.retell(ctx, end, to)
+			})
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -31,8 +31,8 @@ import (
 
 const (
 	// maxClaims bounds how often one key is tried within a result's life: a client
-	// that failed so often should think of something else.
-	maxClaims = 1000
+	// that failed so often should think of something else. Each try reads all before it.
+	maxClaims = 100
 	// claimTries bounds the rounds in which others were faster.
 	claimTries = 10
 	// joinEvery is how often the records of another service's execution are looked at.

@@ -22,7 +22,6 @@ func TestIntakeIsShared(t *testing.T) {
 		{"JSON", "/v1/execute", "application/json", `{"code":"` + large},
 		{"text", "/v1/execute", "text/x-python", large},
 		{"a form", "/v1/execute", form, part("files; filename=a") + "x"},
-		{"a form with nothing but a part's header", "/v1/execute", form, "--b\r\nA: " + large},
 		{"kept inputs", "/v1/files", form, part("files; filename=a") + "x"},
 		{"a session", sessionsPath, "application/json", `{"env":{"A":"` + large},
 		{"a tool call", "/v1/tools/call", "application/json", `{"call":"` + large},

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -69,10 +71,16 @@ func (s *Server) readParts(r *http.Request, boundary string, take func(*multipar
 	// multipart takes some early ends for the end of the form. Here the body's end
 	// is an error, so that io.EOF means the closing boundary, which may lack its
 	// line break.
-	parts := multipart.NewReader(io.MultiReader(body, strings.NewReader("\r\n"), cutOff{}), boundary)
+	head := &headRoom{r: io.MultiReader(body, strings.NewReader("\r\n"), cutOff{})}
+	parts := multipart.NewReader(head, boundary)
 	empty := true
 	for {
+		head.left = maxPartHead
 		part, err := parts.NextRawPart()
+		head.left = math.MaxInt64
+		if head.over {
+			return malformed("", "a part's header, or what stands between parts, is longer than %d bytes", maxPartHead)
+		}
 		if err == io.EOF {
 			break
 		}
@@ -94,6 +102,30 @@ func (s *Server) readParts(r *http.Request, boundary string, take func(*multipar
 	}
 	return nil
 }
+
+// maxPartHead is far above a long name with its folders, every byte escaped, and what the
+// reader has read ahead. Package multipart takes 10 MiB, which are twenty times that once
+// they are parameters.
+const maxPartHead = 64 << 10
+
+// headRoom ends a body whose part's header is too long.
+type headRoom struct {
+	r    io.Reader
+	left int64
+	over bool
+}
+
+func (h *headRoom) Read(p []byte) (int, error) {
+	if h.left <= 0 {
+		h.over = true
+		return 0, errPartHead
+	}
+	n, err := h.r.Read(p[:min(int64(len(p)), h.left)])
+	h.left -= int64(n)
+	return n, err
+}
+
+var errPartHead = errors.New("a part's header is too long")
 
 // notAForm is the answer to a body that cannot be read as a form.
 const notAForm = "the body is not well-formed multipart/form-data"

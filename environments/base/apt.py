@@ -246,7 +246,9 @@ def unpack(archive: str, max_bytes: int) -> tuple[str, str]:
     name, _, version = shown.stdout.partition(" ")
     print(f"Unpacking {name} ({version})", flush=True)
     with full_is_too_large(max_bytes):
-        subprocess.run(["/usr/bin/dpkg-deb", "--extract", archive, ROOT], check=True)
+        ended = subprocess.run(["/usr/bin/dpkg-deb", "--extract", archive, ROOT], check=False)
+        if ended.returncode:
+            raise Unresolvable(f"{name} {version} cannot be unpacked")
     os.unlink(archive)
     for folder in NEEDLESS:
         shutil.rmtree(os.path.join(ROOT, "usr/share", folder), ignore_errors=True)

@@ -26,7 +26,7 @@ MAX_SOCKETS = 1024  # five hundred connections of a program to itself
 _AF_UNIX = 1  # whose buffers count as the memory of who sends
 _SOCKET_AND_CONNECT = {"x86_64": (41, 42), "aarch64": (198, 203)}
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
-# linux/seccomp.h and linux/filter.h
+# linux/seccomp.h, linux/filter.h and linux/prctl.h
 _SET_MODE_FILTER, _NEW_LISTENER = 1, 8
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
@@ -35,6 +35,8 @@ _NUMBER, _FAMILY = 0, 16  # offsets in struct seccomp_data
 _CALL = struct.Struct("=QII64x")  # struct seccomp_notif: id, thread
 _ANSWER = struct.Struct("=QqiI")  # struct seccomp_notif_resp: id, value, error, flags
 _GO_ON = 1
+_PR_SET_PDEATHSIG = 1
+_SIGKILL = 9
 
 
 def begin() -> None:
@@ -57,6 +59,8 @@ def begin() -> None:
         return
     try:
         become_guard()
+        # In a sandbox this has no right to, and is not needed: all of that ends with the harness.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
         keep_only((listener,))
         _guard(listener)
     finally:
@@ -113,7 +117,8 @@ def _sockets(count: int) -> int:
 def _is_roots(thread: int) -> bool:
     """Report whether a thread is the harness's: the user cannot have its uid."""
     try:
-        with open(f"/proc/{thread}/status") as f:
-            return "\nUid:\t0\t" in f.read()
+        # Bytes, as the thread's name is the user's to choose and may be no text.
+        with open(f"/proc/{thread}/status", "rb") as f:
+            return b"\nUid:\t0\t" in f.read()
     except OSError:
         return False

@@ -93,4 +93,10 @@ def names() -> None:
 
 
 if __name__ == "__main__":
-    {"merge": merge, "patch": patch, "names": names}[sys.argv[1]](*sys.argv[2:])
+    match sys.argv[1:]:
+        case ["merge"]:
+            merge()
+        case ["patch", path]:
+            patch(path)
+        case ["names"]:
+            names()

@@ -39,8 +39,14 @@ var absent = []string{
 // disk, and these would have the host write what others have left in its memory.
 var ignored = []string{"sync", "syncfs"}
 
-// byArgument are allowed by the rules that sockets, options and limits make, and by no other.
-var byArgument = []string{"prlimit64", "setrlimit", "setsockopt", "socket", "socketpair"}
+// movers answer as for files that cannot be moved from, and programs read and write instead.
+// They put what a socket has received into a pipe, which holds its pages of 32 KB each for as
+// little as a byte: no limit of memory and no bound on sockets holds for those.
+var movers = []string{"sendfile", "sendfile64", "splice", "tee"}
+
+// byArgument are allowed by the rules that sockets, options, limits and advice make, and by no
+// other.
+var byArgument = []string{"fadvise64", "prlimit64", "setrlimit", "setsockopt", "socket", "socketpair"}
 
 // strict makes the profile: Docker's default for a container without
 // capabilities, without 32-bit system calls (their arguments are behind
@@ -61,15 +67,15 @@ func strict() *seccomp.Seccomp {
 		}
 		if r.Action == specs.ActAllow {
 			r.Names = slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool {
-				return slices.Contains(slices.Concat(refused, absent, ignored, byArgument), name)
+				return slices.Contains(slices.Concat(refused, absent, ignored, movers, byArgument), name)
 			})
 		}
 		if len(r.Names) > 0 {
 			rules = append(rules, r)
 		}
 	}
-	rules = append(rules, answer(unix.ENOSYS, absent), answer(0, ignored))
-	p.Syscalls = slices.Concat(rules, sockets(), options(), limits())
+	rules = append(rules, answer(unix.ENOSYS, absent), answer(0, ignored), answer(unix.EINVAL, movers))
+	p.Syscalls = slices.Concat(rules, sockets(), options(), limits(), advice())
 	return p
 }
 
@@ -121,6 +127,15 @@ func options() (rules []*seccomp.Syscall) {
 		rules = append(rules, answer(0, []string{"setsockopt"}, equal(1, unix.SOL_SOCKET), size))
 	}
 	return rules
+}
+
+// advice are the rules for advice on files: all of it may be given, and to forget a file does
+// nothing. The image's files are in the host's memory once, for all sandboxes.
+func advice() (rules []*seccomp.Syscall) {
+	for _, kind := range oneOf(3, unix.FADV_NORMAL, unix.FADV_RANDOM, unix.FADV_SEQUENTIAL, unix.FADV_WILLNEED, unix.FADV_NOREUSE) {
+		rules = append(rules, allow([]string{"fadvise64"}, kind))
+	}
+	return append(rules, answer(0, []string{"fadvise64"}, equal(3, unix.FADV_DONTNEED)))
 }
 
 // limits are the rules for a process's limits: all may be read, and all but RLIMIT_CORE set.

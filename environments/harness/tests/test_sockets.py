@@ -138,6 +138,18 @@ os.kill(pid, 9)
     assert outcome(program) == "made\n"
 
 
+def test_names_of_threads_may_be_anything() -> None:
+    program = f"""
+become({USER})
+held, _ = many()
+libc.prctl(15, b"\\xff", 0, 0, 0)  # PR_SET_NAME of linux/prctl.h
+full = word(socket.socket)
+held.pop().close()
+print(full, word(socket.socket))
+"""
+    assert outcome(program) == "ENOBUFS made\n"
+
+
 def test_unix_sockets_are_not_its_affair() -> None:
     program = f"become({USER}); print(many(socket.AF_UNIX)[1])"
     assert outcome(program) == "no end\n"

@@ -287,6 +287,33 @@ func TestPoolClaim(t *testing.T) {
 	}
 }
 
+// TestPoolStartsOfThoseWhoLeave: runs come and leave, one after the other, before a sandbox
+// is there. One is started for all of them, and who stays has it.
+func TestPoolStartsOfThoseWhoLeave(t *testing.T) {
+	for _, c := range []struct {
+		desc        string
+		least, most int
+	}{
+		{desc: "nothing was being started", most: 1},
+		{desc: "one was being started ahead", least: 1, most: 1},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				p := newPool(t, starting(t, startTime), runner.PoolOptions{Stocks: stock(python, c.least, c.most)})
+				for range 5 {
+					ctx, cancel := context.WithTimeout(t.Context(), startTime/10)
+					require.Equal(t, runner.StatusCancelled, (<-p.goRun(ctx)).out.Status)
+					cancel()
+				}
+				r := p.run()
+				require.NoError(t, r.err)
+				require.Equal(t, startTime/2, r.out.Usage.Queue)
+				require.Equal(t, 1, r.started)
+			})
+		})
+	}
+}
+
 func TestPoolDiedWaiting(t *testing.T) {
 	for _, c := range []struct {
 		desc    string

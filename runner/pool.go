@@ -192,9 +192,9 @@ func (p *Pool) take(ctx context.Context, owner string, env Environment, l Limits
 	return p.startFor(ctx, s, owner, env, l, until)
 }
 
-// offer leaves what a run had claimed that is no more to the next that finds none warm, as
-// if it was started ahead; else callers who come and leave would have one started each, far
-// more than run at one time. One that nobody wants is ended.
+// offer leaves the sandbox of a run that has gone, which is being started, to the next run
+// that finds none warm. Otherwise callers who come and leave would each have one started, far
+// more than may run at one time. If no run wants it, it is ended.
 func (p *Pool) offer(s *stock, coming <-chan claimed) {
 	f := &filling{hurry: make(chan struct{})}
 	p.mu.Lock()
@@ -224,8 +224,8 @@ func (p *Pool) giveUp(got claimed) {
 // startFor starts a sandbox for a run that waits, which is counted as demand,
 // without anything done ahead: what the run needs, it imports.
 //
-// Where the run leaves, the start goes on to its end and is for the next, see offer: so
-// what exists is counted at all times.
+// If the run leaves, the start goes on to its end, for the next run (see offer): so what
+// exists is counted at all times.
 func (p *Pool) startFor(ctx context.Context, s *stock, owner string, env Environment, l Limits, until time.Time) (*conversation, error) {
 	defer func() {
 		p.mu.Lock()

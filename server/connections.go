@@ -41,7 +41,8 @@ func mostConnections(asked int) (int, error) {
 }
 
 // connections bounds the connections of all clients. One more than that closes another: a
-// stranger's before one that has had a good request, then of the address that has most, then
+// stranger's before one that has had a good request, unless that is of an owner who has more
+// than half of all connections, then of the address that has most, then
 // one that waits before one that is serving, then the one that has done so longest. So
 // whoever opens many takes them from himself. A stranger's may be serving: what is open to
 // all can be asked for, and not read. If all have had a good request and are serving, the
@@ -134,8 +135,8 @@ func (c *connections) less(a, b *connection) bool {
 	return a.since.Before(b.since)
 }
 
-// counts reports whether a connection is worth more than a stranger's: that of an owner who
-// has more than half of all is not, or the others could not come in.
+// counts reports whether a connection is worth more than a stranger's. One of an owner who
+// has more than half of all is not: that owner could else keep new clients out.
 func (c *connections) counts(one *connection) bool {
 	return one.known && 2*c.of[one.owner] <= c.most
 }
@@ -189,7 +190,10 @@ func (c *connections) expire(one *connection, since time.Time) {
 	}
 }
 
-// good marks the connection of a request that had the right to be answered.
+// ofLinks is the owner of connections on which signed links were read, whoever did.
+const ofLinks = "links"
+
+// good marks the connection of a request that had the right to be answered, by its owner.
 func (c *connections) good(ctx context.Context, owner string) {
 	if one, ok := ctx.Value(connectionKey{}).(*connection); ok {
 		c.mu.Lock()
@@ -203,6 +207,7 @@ func (c *connections) good(ctx context.Context, owner string) {
 	}
 }
 
+// disown takes a connection from the count of its owner. The lock is held.
 func (c *connections) disown(one *connection) {
 	if !one.known {
 		return

@@ -52,15 +52,21 @@ func (s *Server) execute(c echo.Context) error {
 	if err != nil || c.Request().Context().Err() != nil {
 		return s.whyNot(c.Request().Context(), err)
 	}
-	if t.own != nil || end.reply == nil { // from the store it goes straight to the client
+	if t.own != nil || end.reply == nil { // what is in the store goes to the client as it is read
 		return s.answerEnding(c, end)
 	}
-	// Nothing bounds how many have waited for one run: as many replies wait to be read.
-	return s.inTurn(c.Request().Context(), t.owner, int64(len(end.reply)), func() error {
+	return s.answerJoined(c.Request().Context(), t, int64(len(end.reply)), func() error { return s.answerEnding(c, end) })
+}
+
+// answerJoined calls answer, which sends a reply of so many bytes that others have too. Any
+// number of requests may wait for one run: when it ends they are answered in turn, and one
+// is refused if its caller leaves too much unread by then.
+func (s *Server) answerJoined(ctx context.Context, t *ticket, size int64, answer func() error) error {
+	return s.inTurn(ctx, t.owner, size, func() error {
 		if err := s.unread.mayBegin(t.owner); err != nil {
 			return err
 		}
-		return s.answerEnding(c, end)
+		return answer()
 	})
 }
 

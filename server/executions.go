@@ -112,14 +112,8 @@ func (s *Server) answerEvents(c echo.Context, t *ticket) error {
 			return nil, end.problem
 		}
 		if t.own == nil {
-			// Many may ask for one reply at a time, and each entry is in memory several times.
-			err := s.inTurn(ctx, t.owner, spoolMemory, func() error {
-				if err := s.unread.mayBegin(t.owner); err != nil { // nothing bounds how many have waited
-					return err
-				}
-				return s.retell(ctx, end, to)
-			})
-			if err != nil {
+			// Its entries are read one by one, but each is in memory several times.
+			if err := s.answerJoined(ctx, t, spoolMemory, func() error { return s.retell(ctx, end, to) }); err != nil {
 				return nil, err
 			}
 		}

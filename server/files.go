@@ -47,7 +47,7 @@ func (s *Server) serveStored(c echo.Context, key string) error {
 	case err != nil:
 		return forbidden("this link is not valid: it was changed, or it is not of this service")
 	}
-	s.connections.good(r.Context(), "link")
+	s.connections.good(r.Context(), ofLinks)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	after := cmp.Or(s.pace.stall, storeStall)

@@ -19,8 +19,8 @@ const (
 	// idleTimeout is how long a kept connection waits for its next request;
 	// longer than the 60 s after which common proxies close theirs.
 	idleTimeout = 120 * time.Second
-	// maxHeaderBytes is far above a key, a signed URL and a browser's headers. Of fields of
-	// a few bytes each it is twenty times as much in memory, of who has no key too.
+	// maxHeaderBytes is far above a key, a signed URL and a browser's headers. Many
+	// small fields take twenty times their bytes in memory, and need no key.
 	maxHeaderBytes = 16 << 10
 	// bodyGrace is what a body may take apart from its size, bodyRate the bytes
 	// a second that it must come with beyond that: a bad mobile connection. What

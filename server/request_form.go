@@ -103,9 +103,9 @@ func (s *Server) readParts(r *http.Request, boundary string, take func(*multipar
 	return nil
 }
 
-// maxPartHead is far above a long name with its folders, every byte escaped, and what the
-// reader has read ahead. Package multipart takes 10 MiB, which are twenty times that once
-// they are parameters.
+// maxPartHead bounds the header of a form's part, bytes. It is far above a long name with its
+// folders, every byte of it escaped. Package multipart's own bound is 10 MiB, which take
+// twenty times that in memory when they are parameters.
 const maxPartHead = 64 << 10
 
 // headRoom ends a body whose part's header is too long.

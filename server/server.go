@@ -62,7 +62,7 @@ type Config struct {
 	MaxBody        int64         // bytes of JSON, code and text parts; 0 is DefaultMaxBody
 	MaxUpload      int64         // bytes of a multipart body, and of what is fetched; 0 is DefaultMaxUpload
 	MaxIntake      int           // large requests that are read, or fetched for, at one time; 0 is DefaultMaxIntake
-	MaxConnections int           // of clients at one time; 0 is 4096, or half of the files that the process may have open
+	MaxConnections int           // of clients at one time; 0 is 4096, or half of the files that the process may have open less a reserve
 	FetchAllow     []string      // private hosts that files[].url may name; see egress.NewGuard
 
 	// Sessions are what callers may open; nil: none.

@@ -102,7 +102,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.Var((*size)(&s.limits.Output), "max-output", "output of one run")
 	f.Var((*size)(&s.maxBody), "max-body", "size of a request in JSON or text")
 	f.Var((*size)(&s.maxUpload), "max-upload", "size of a multipart request")
-	f.IntVar(&s.maxConnections, "max-connections", 0, "connections of clients at one time (default: 4096, or half of the files that the process may have open)")
+	f.IntVar(&s.maxConnections, "max-connections", 0, "connections of clients at one time (default: 4096, or half of the files that the process may have open less a reserve)")
 	f.IntVar(&s.limits.Files, "max-files", s.limits.Files, "files returned from one run")
 	f.Var((*size)(&s.limits.FileSize), "max-files-size", "size of all files returned from one run")
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 
 	"notebox/agent/tool"
@@ -20,7 +21,7 @@ func (h *history) messages() []Message { return slices.Concat(h.exchanges...) }
 // there is too much, the newest too if it alone is.
 func (h *history) add(all []Message, said string, stopped Stopped) {
 	if stopped != StoppedNot {
-		fill(&said, stopped.sentence())
+		said = cmp.Or(said, stopped.sentence())
 		all = []Message{all[0], {Role: RoleModel, Text: said}}
 	}
 	h.exchanges = append(h.exchanges, slices.Clone(all))

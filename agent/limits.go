@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"time"
 
 	"notebox/agent/tool"
@@ -34,23 +35,16 @@ func DefaultLimits() Limits {
 
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits()
-	fill(&l.Steps, d.Steps)
-	fill(&l.Corrections, d.Corrections)
-	fill(&l.Tokens, d.Tokens)
-	fill(&l.Time, d.Time)
-	fill(&l.Output, d.Output)
-	fill(&l.History, d.History)
-	fill(&l.Questions, d.Questions)
-	fill(&l.Files, d.Files)
+	l.Steps = cmp.Or(l.Steps, d.Steps)
+	l.Corrections = cmp.Or(l.Corrections, d.Corrections)
+	l.Tokens = cmp.Or(l.Tokens, d.Tokens)
+	l.Time = cmp.Or(l.Time, d.Time)
+	l.Output = cmp.Or(l.Output, d.Output)
+	l.History = cmp.Or(l.History, d.History)
+	l.Questions = cmp.Or(l.Questions, d.Questions)
+	l.Files = cmp.Or(l.Files, d.Files)
 	l.Corrections = max(l.Corrections, 0)
 	return l
-}
-
-func fill[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Stopped is why a question was ended before the model was done with it.

@@ -18,15 +18,6 @@ func mayNetwork(caller *access.Caller, operator bool) error {
 	return caller.MayNetwork()
 }
 
-// ofAccess gives a refusal its public face: what passes by itself is 429.
-func ofAccess(r *access.Refusal) *problem {
-	p := &problem{status: http.StatusForbidden, field: r.Field, text: r.Message, reason: r.Reason}
-	if r.RetryAfter > 0 {
-		p.status, p.retryAfter = http.StatusTooManyRequests, r.RetryAfter
-	}
-	return p
-}
-
 // cpuTime is what a run is charged, with what its variables had a kernel do at its
 // start, and its code at the end. A sandbox that died could not say what it had
 // used, so that all counts that it could have: else who makes it die would pay

@@ -209,8 +209,8 @@ func TestReasonsOfRefusals(t *testing.T) {
 		access.ReasonRequests, access.ReasonRuns, access.ReasonCPU, access.ReasonSessions, access.ReasonEnvironment, access.ReasonNetwork,
 	} {
 		p := problemOf(&access.Refusal{Reason: reason, Message: "no"})
-		require.Equal(t, Refusal(reason), p.refusal())
-		require.Contains(t, all, p.refusal())
+		require.Equal(t, Refusal(reason), refusalOf(p))
+		require.Contains(t, all, refusalOf(p))
 	}
 }
 

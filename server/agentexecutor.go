@@ -21,52 +21,36 @@ type agentExecutor struct {
 
 // Execute implements agent.Executor. Sessions are no part of POST /run.
 func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result, error) {
-	s := x.server
-	e := s.newExecution(x.caller, false)
-	e.ctx = below(e.ctx, ctx)
-	if err := x.plan(ctx, e, r); err != nil {
-		s.discard(e)
+	o, err := x.order(r)
+	if err != nil {
 		return nil, ofModelsCall(err)
 	}
-	t := &ticket{server: s, id: e.id, owner: e.owner, limits: e.plan.spec.Limits, own: e}
-	t.start(silence{})
-	end, err := t.wait(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case end.problem != nil:
-		return nil, ofModelsCall(end.problem)
+	run, err := x.server.executor.Begin(ctx, x.caller, o)
+	if err != nil {
+		return nil, ofModelsCall(err)
 	}
-	result := resultOf(e.answer)
+	run.Start(silence{})
+	if _, err := run.Wait(ctx); err != nil {
+		return nil, ofModelsCall(err)
+	}
+	result := resultOf(run.Result())
 	return &result, nil
 }
 
-// plan checks what a model wants to run, and makes it known to this process.
-func (x *agentExecutor) plan(ctx context.Context, e *execution, r agent.Run) (err error) {
-	req := &request{Code: ptr(text(r.Code)), Language: ptr(text(r.Language)), Dependencies: texts(r.Dependencies), linkImages: true}
+// order is what a model wants to run.
+func (x *agentExecutor) order(r agent.Run) (*Order, error) {
+	o := &Order{Code: &r.Code, Language: &r.Language, Dependencies: r.Dependencies, LinkImages: true, Base: x.base}
 	if r.Timeout > 0 {
-		req.Timeout = ptr(seconds(r.Timeout.Seconds()))
+		o.Timeout = new(r.Timeout.Seconds())
 	}
 	for i, f := range r.Files {
-		in, problem := req.inputs.add(fmt.Sprintf("files[%d]", i), f.Name)
-		if problem != nil {
-			return problem
+		in, err := o.Inputs.add(fmt.Sprintf("files[%d]", i), f.Name)
+		if err != nil {
+			return nil, err
 		}
 		in.size, in.stored = f.Size, f.Open
 	}
-	p, err := x.server.makePlan(ctx, req, x.caller)
-	if err != nil {
-		return err
-	}
-	p.started, p.base = x.server.now(), x.base
-	if p.spec.ID, err = runID(p.started); err != nil {
-		return err
-	}
-	p.spec.Owner = e.owner
-	e.id, e.plan = p.spec.ID, p
-	return x.server.register(ctx, e)
+	return o, nil
 }
 
 // ofModelsCall makes an error for the model of what is wrong with its program, and of

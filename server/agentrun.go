@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -64,8 +65,8 @@ func (s *Server) runAgent(c echo.Context) error {
 	if err := caller.MayBeginRun(); err != nil {
 		return err // before its body is read
 	}
-	work := s.newWorkspace(caller.Owner())
-	defer s.clear(c.Request().Context(), work)
+	work := s.executor.newWorkspace(caller.Owner())
+	defer s.executor.clear(c.Request().Context(), work)
 	asked, err := s.readQuestion(c.Request(), work)
 	var missing *missingInput
 	switch {
@@ -83,7 +84,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	defer outgoingOf(c).whenSent(leave)
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
-	defer context.AfterFunc(s.runs, cancel)()
+	defer context.AfterFunc(s.executor.Life(), cancel)()
 	id, err := runID(s.now())
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	}
 	files, err := s.given(ctx, caller.Owner(), &asked.inputs, work)
 	if err != nil {
-		return s.whyNot(c.Request().Context(), err)
+		return s.executor.whyNot(c.Request().Context(), err)
 	}
 	work.leave()
 	ask := func(sink agent.Sink) (*agentAnswer, error) {
@@ -117,7 +118,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	}
 	answer, err := ask(nil)
 	if err != nil || ctx.Err() != nil {
-		return s.whyNot(c.Request().Context(), err)
+		return s.executor.whyNot(c.Request().Context(), err)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
@@ -138,7 +139,7 @@ func (s *Server) streamAgent(c echo.Context, id string, gone func(), ask func(ag
 		return err
 	})(c)
 	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
-		err = s.whyNot(ctx, err)
+		err = s.executor.whyNot(ctx, err)
 		e.end(problemOf(err))
 		return err
 	}
@@ -191,7 +192,7 @@ func newAgents(c *AgentConfig, share func() bool) *agents {
 	if c == nil {
 		return nil
 	}
-	most := orDefault(c.AtOnce, DefaultAgentAtOnce)
+	most := cmp.Or(c.AtOnce, DefaultAgentAtOnce)
 	return &agents{*c, places{most: most, share: share, what: "questions", are: "are being answered", retryAfter: agentRetry}}
 }
 

@@ -24,33 +24,26 @@ type Dependencies interface {
 	Allowed() []string
 }
 
-// packagesField is that of a request with them.
-const packagesField = "dependencies"
-
 // maxInstallText bounds what a reply has of an installer's words, bytes: the end of them,
 // where the reason is.
 const maxInstallText = 16 << 10
 
 // canInstall reports whether requests for an environment may have dependencies.
-func (s *Server) canInstall(env *environments.Environment) bool {
-	return s.dependencies != nil && env.Dependencies != nil
+func (x *Executor) canInstall(env *environments.Environment) bool {
+	return x.dependencies != nil && env.Dependencies != nil
 }
 
 // dependenciesOf checks the packages of a request.
-func (s *Server) dependenciesOf(env *environments.Environment, asked []text) (dependencies.Set, error) {
+func (x *Executor) dependenciesOf(env *environments.Environment, asked []string) (dependencies.Set, error) {
 	switch {
 	case len(asked) == 0:
 		return dependencies.Set{}, nil
 	case env.Dependencies == nil:
 		return dependencies.Set{}, unfit("dependencies", "are not supported for %s", env.Language)
-	case s.dependencies == nil:
+	case x.dependencies == nil:
 		return dependencies.Set{}, &problem{status: http.StatusForbidden, field: "dependencies", text: "this service's operator allows none"}
 	}
-	entries := make([]string, len(asked))
-	for i, entry := range asked {
-		entries[i] = string(entry)
-	}
-	set, err := s.dependencies.Parse(*env.Dependencies, entries)
+	set, err := x.dependencies.Parse(*env.Dependencies, asked)
 	var invalid *dependencies.InvalidError
 	if !errors.As(err, &invalid) {
 		return set, err
@@ -78,12 +71,12 @@ type installing struct {
 }
 
 // installAndRun has the packages of a plan in its environment before it is run.
-func (s *Server) installAndRun(ctx context.Context, p *plan, to listener) (*reply, error) {
+func (x *Executor) installAndRun(ctx context.Context, p *plan, to listener) (*reply, error) {
 	if p.dependencies.Empty() {
-		return s.run(ctx, p, to)
+		return x.run(ctx, p, to)
 	}
 	var said tail
-	layer, err := s.dependencies.Get(ctx, dependencies.Request{
+	layer, err := x.dependencies.Get(ctx, dependencies.Request{
 		Environment: *p.environment, Base: p.spec.Environment, Set: p.dependencies, Owner: p.spec.Owner, ID: p.spec.ID,
 		Text: func(text string) {
 			text = notebook.Plain(text)
@@ -95,15 +88,15 @@ func (s *Server) installAndRun(ctx context.Context, p *plan, to listener) (*repl
 	var failure *dependencies.Failure
 	switch {
 	case errors.As(err, &failure):
-		return s.notInstalled(ctx, p, failure, said.String()), nil
+		return x.notInstalled(ctx, p, failure, said.String()), nil
 	case err != nil:
 		return nil, err
 	}
 	defer layer.Release()
 	p.spec.Environment = layer.Environment
-	answer, err := s.run(ctx, p, to)
+	answer, err := x.run(ctx, p, to)
 	if unusable := (*runner.Error)(nil); errors.As(err, &unusable) && unusable.Code == runner.CodePackages {
-		return s.notInstalled(ctx, p, &dependencies.Failure{Name: dependencies.Unusable, Message: unusable.Message}, said.String()), nil
+		return x.notInstalled(ctx, p, &dependencies.Failure{Name: dependencies.Unusable, Message: unusable.Message}, said.String()), nil
 	}
 	if err == nil {
 		answer.Install = &installEntry{orEmpty(layer.Packages), layer.Took.Round(time.Millisecond).Seconds(), layer.Cached}
@@ -119,9 +112,9 @@ func charge(place *access.Run) func(*runner.Outcome, error, time.Duration, runne
 }
 
 // notInstalled is the reply of a run that could not begin, with the installer's words.
-func (s *Server) notInstalled(ctx context.Context, p *plan, f *dependencies.Failure, said string) *reply {
-	events := s.newSink(ctx, p, silence{})
-	a := s.reply(context.WithoutCancel(ctx), p, &runner.Outcome{Status: runner.StatusError}, events)
+func (x *Executor) notInstalled(ctx context.Context, p *plan, f *dependencies.Failure, said string) *reply {
+	events := x.newSink(ctx, p, silence{})
+	a := x.reply(context.WithoutCancel(ctx), p, &runner.Outcome{Status: runner.StatusError}, events)
 	message := strings.TrimSpace(notebook.Plain(f.Message))
 	a.Error = &exception{Name: f.Name, Message: message}
 	a.Text = shorten(context.WithoutCancel(ctx), events.keeper, endLine(said)+f.Name+": "+message+"\n")
@@ -146,7 +139,7 @@ func hintForPackages(p *plan, name string) string {
 
 // installForSession is installAndRun for a session, which has no run to tell of it. The
 // layer has to be released when the session is over. That may be said twice.
-func (s *Server) installForSession(ctx context.Context, caller *access.Caller, env *environments.Environment, set dependencies.Set, spec *runner.SessionSpec) (release func(), err error) {
+func (x *Executor) installForSession(ctx context.Context, caller *access.Caller, env *environments.Environment, set dependencies.Set, spec *runner.SessionSpec) (release func(), err error) {
 	if set.Empty() {
 		return func() {}, nil
 	}
@@ -157,8 +150,8 @@ func (s *Server) installForSession(ctx context.Context, caller *access.Caller, e
 	defer place.End()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.runs, cancel)() // the service ends
-	layer, err := s.dependencies.Get(ctx, dependencies.Request{
+	defer context.AfterFunc(x.runs, cancel)() // the service ends
+	layer, err := x.dependencies.Get(ctx, dependencies.Request{
 		Environment: *env, Base: spec.Environment, Set: set, Owner: spec.Owner, ID: spec.ID, Ran: charge(place),
 	})
 	var failure *dependencies.Failure
@@ -196,4 +189,12 @@ func (t *tail) String() string {
 		text = whole
 	}
 	return "[…]\n" + strings.ToValidUTF8(text, "")
+}
+
+// orEmpty makes a list that JSON does not write as null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }

@@ -55,8 +55,8 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 		if s.sessions == nil {
 			return errNoSessions()
 		}
-		work := s.newWorkspace(ownerOf(c))
-		defer s.clear(c.Request().Context(), work)
+		work := s.executor.newWorkspace(ownerOf(c))
+		defer s.executor.clear(c.Request().Context(), work)
 		fields, err := s.difyFields(c.Request(), work, call)
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -61,10 +60,10 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 		return "", err
 	}
 	defer leave()
-	work := s.newWorkspace(b.of.caller.Owner())
-	defer s.clear(ctx, work)
+	work := s.executor.newWorkspace(b.of.caller.Owner())
+	defer s.executor.clear(ctx, work)
 	in := &input{field: "file", url: from}
-	if err := s.fetcher.fetchAll(ctx, &inputs{list: []*input{in}}, min(s.maxUpload, s.dataSizeOf(b.session)), work); err != nil {
+	if err := s.executor.fetch(ctx, in, s.dataSizeOf(b.session), work); err != nil {
 		return "", ofDifyFetch(err)
 	}
 	if name == "" {
@@ -134,12 +133,12 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 	whole := &watchedReader{Reader: content}
 	again := s.store.Replay(whole, s.tempDir)
 	defer again.Close()
-	timed, steady, stop := watchStall(ctx, again, cmp.Or(s.pace.stall, storeStall))
+	timed, steady, stop := watchStall(ctx, again, s.pace.stall)
 	defer stop()
 	_, err = s.store.Put(timed, key, steady, title)
 	switch {
 	case err == nil:
-	case whole.failed:
+	case whole.failed != nil:
 		return "", ofDifyFile(difyPathField, &runner.FileError{Code: runner.FileBusy, Path: name, Message: "it was changed while it was read"})
 	case context.Cause(ctx) != nil:
 		return "", context.Cause(ctx)

@@ -41,7 +41,7 @@ func (d *difySandboxes) Open(ctx context.Context, conversation, language string)
 	if conversation == "" {
 		return d.open(ctx, language, nil)
 	}
-	if env := d.server.byLanguage(language); env != nil && env.Name != d.server.environments[0].Name {
+	if env := d.server.executor.byLanguage(language); env != nil && env.Name != d.server.environments[0].Name {
 		conversation += "\n" + env.Name
 	}
 	sum := sha256.Sum256([]byte(conversation))
@@ -128,7 +128,7 @@ func (b *difySandbox) Info() dify.Info {
 // languages are what the sandbox runs, by the names that they have here.
 func (b *difySandbox) languages() []string {
 	name := b.session.Info().Environment
-	if env := b.of.server.byName(name); env != nil {
+	if env := b.of.server.executor.byName(name); env != nil {
 		name = env.Language
 	}
 	switch {
@@ -145,11 +145,11 @@ func (b *difySandbox) Runs(language string) bool {
 	if isBash(language) {
 		return true
 	}
-	own := b.of.server.byName(b.session.Info().Environment)
+	own := b.of.server.executor.byName(b.session.Info().Environment)
 	if own != nil && own.Language == toolLanguage && slices.ContainsFunc(difyPythons, func(name string) bool { return strings.EqualFold(name, language) }) {
 		return true
 	}
-	other := b.of.server.byLanguage(language)
+	other := b.of.server.executor.byLanguage(language)
 	return own != nil && other != nil && own.Name == other.Name
 }
 
@@ -162,7 +162,7 @@ func (d *difySandboxes) open(ctx context.Context, language string, note map[stri
 	}
 	var asked sessionRequest
 	if language != "" {
-		asked.Language = ptr(text(language))
+		asked.Language = new(text(language))
 	}
 	spec, err := s.sessionSpec(d.c, &asked)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 
 // entrypoint returns the path below /mnt/data of the program that a request names instead
 // of code; "" where it names none. It is among the request's files, or in a session.
-func (req *request) entrypoint() (string, error) {
-	if req.Entrypoint == nil {
+func (o *Order) entrypoint() (string, error) {
+	if o.Entrypoint == nil {
 		return "", nil
 	}
-	if *req.Entrypoint == "" {
+	if *o.Entrypoint == "" {
 		return "", malformed("entrypoint", "is empty")
 	}
-	name, why := cleanName(string(*req.Entrypoint))
+	name, why := cleanName(*o.Entrypoint)
 	switch {
 	case why != "":
 		return "", malformed("entrypoint", "%s", why)
-	case req.Session == nil && !req.inputs.files[name]:
+	case o.Session == nil && !o.Inputs.files[name]:
 		return "", unfit("entrypoint", "%s is not among the files of this request", quote(name))
 	}
 	return name, nil
@@ -34,10 +34,10 @@ func (req *request) entrypoint() (string, error) {
 
 // byExtension finds the environment of a program's file, nil where its name does not tell.
 // Of several with one extension, such as an operator's own for Python, it is the first.
-func (s *Server) byExtension(name string) *environments.Environment {
+func (x *Executor) byExtension(name string) *environments.Environment {
 	extension := path.Ext(name)
-	for i := range s.environments {
-		if e := &s.environments[i]; extension != "" && strings.EqualFold(e.FileExtension, extension) {
+	for i := range x.environments {
+		if e := &x.environments[i]; extension != "" && strings.EqualFold(e.FileExtension, extension) {
 			return e
 		}
 	}

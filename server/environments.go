@@ -79,7 +79,7 @@ func (s *Server) listEnvironments(c echo.Context) error {
 			continue
 		}
 		var installs *dependenciesEntry
-		if s.canInstall(&e) {
+		if s.executor.canInstall(&e) {
 			installs = &dependenciesEntry{e.Dependencies.Notation, s.dependencies.Allowed()}
 		}
 		answer.Environments = append(answer.Environments, environmentEntry{
@@ -89,12 +89,4 @@ func (s *Server) listEnvironments(c echo.Context) error {
 		})
 	}
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
-}
-
-// orEmpty makes a list that JSON does not write as null.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -12,7 +11,6 @@ import (
 
 	"notebox/access"
 	"notebox/runner"
-	"notebox/storage"
 )
 
 // execution is one run apart from the requests that wait for it. It lives from the
@@ -31,9 +29,9 @@ type execution struct {
 	fingerprint string         // of its request, where that has an Idempotency-Key
 	plan        *plan
 	work        *workspace
-	detached    bool      // asynchronous or idempotent: it goes on without a client, and its end is kept
-	leave       func()    // gives its place among those that are detached back; nil if it has none
-	answering   *outgoing // keeps the caller's place until it is sent; nil where it is detached
+	detached    bool         // asynchronous or idempotent: it goes on without a client, and its end is kept
+	leave       func()       // gives its place among those that are detached back; nil if it has none
+	sent        func(func()) // see Order.Sent; nil where it is detached
 
 	registered bool
 	leased     bool      // its lease is written
@@ -72,13 +70,18 @@ const (
 // it waits and runs, bytes: it is in memory until then.
 const largeProgram = 256 << 10
 
-func (s *Server) newExecution(caller *access.Caller, detached bool) *execution {
+func (x *Executor) newExecution(caller *access.Caller, o *Order) *execution {
 	e := &execution{
-		owner: caller.Owner(), caller: caller, detached: detached,
-		work:     s.newWorkspace(caller.Owner()),
+		owner: caller.Owner(), caller: caller, detached: o.Detached || o.Key != "", work: o.Work, sent: o.Sent,
 		accepted: make(chan struct{}), known: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
 	}
-	e.ctx, e.cancel = context.WithCancelCause(s.runs)
+	if e.work == nil {
+		e.work = x.newWorkspace(e.owner)
+	}
+	if e.sent == nil || e.detached {
+		e.sent = func(f func()) { f() }
+	}
+	e.ctx, e.cancel = context.WithCancelCause(x.runs)
 	return e
 }
 
@@ -115,9 +118,9 @@ func (e *execution) promise() *problem {
 
 // register makes e known to this process and, if it is to outlive its client, to
 // others.
-func (s *Server) register(ctx context.Context, e *execution) error {
+func (x *Executor) register(ctx context.Context, e *execution) error {
 	if !e.registered {
-		if err := s.running.add(e); err != nil {
+		if err := x.running.add(e); err != nil {
 			return err
 		}
 		e.registered = true
@@ -125,53 +128,58 @@ func (s *Server) register(ctx context.Context, e *execution) error {
 	if !e.detached || e.leased {
 		return nil
 	}
-	_, err := s.book.put(ctx, executionKey(e.owner, e.id, recordLease), s.book.lease(e))
+	_, err := x.book.put(ctx, executionKey(e.owner, e.id, recordLease), x.book.lease(e))
 	e.leased = err == nil
 	return err
 }
 
 // discard forgets an execution that was not started.
-func (s *Server) discard(e *execution) {
-	s.clear(e.ctx, e.work)
+func (x *Executor) discard(e *execution) {
+	x.clear(e.ctx, e.work)
 	if e.registered && e.detached { // also where it is not known whether the lease was written
-		s.forget(e)
+		x.forget(e)
 	}
 	e.ending = &ending{problem: &problem{status: http.StatusServiceUnavailable, text: "the run was not started", retryAfter: time.Second}}
 	e.end(e.ending)
 	close(e.done)
-	s.running.remove(e)
+	x.running.remove(e)
 	e.cancel(nil)
 	close(e.gone)
 }
 
 // start runs e. to hears of it while it goes on. An execution that somebody listens
 // to, and which may thus be known by its id, is made known to other services too.
-func (s *Server) start(e *execution, to listener) {
+func (x *Executor) start(e *execution, to listener) {
 	e.started = true
 	_, silent := to.(silence)
 	var beats sync.WaitGroup
 	stop := make(chan struct{})
 	still := sync.OnceFunc(func() { close(stop); beats.Wait() })
 	if e.detached || !silent {
-		beats.Go(func() { s.hold(e, stop) })
+		beats.Go(func() { x.hold(e, stop) })
 	}
 	go func() {
 		defer close(e.gone)
-		defer s.running.remove(e)
-		end := s.perform(e, to)
+		defer x.running.remove(e)
+		end := x.perform(e, to)
 		e.end(end)
-		if e.ending = s.conclude(e, end); e.detached && end.problem != nil && !e.answered {
+		if e.ending = x.conclude(e, end); e.detached && end.problem != nil && !e.answered {
 			still() // nothing is written after it was forgotten
-			s.forget(e)
+			x.forget(e)
 		}
 		close(e.done)
 		e.cancel(nil)
 		still()
 		if !e.detached && !silent { // also where it is not known whether the lease was written
-			s.forget(e)
+			x.forget(e)
 		}
-		s.keepResult(e)
+		x.keepResult(e)
 	}()
+}
+
+// serviceEnding is why a run has no result when the service ends.
+func serviceEnding(err error) *problem {
+	return &problem{status: http.StatusServiceUnavailable, text: "the service is ending", cause: err}
 }
 
 // end makes known how the run ended, before that is stored.
@@ -183,62 +191,56 @@ func (e *execution) end(end *ending) {
 }
 
 // perform fetches, runs and makes the reply.
-func (s *Server) perform(e *execution, to listener) (end *ending) {
-	defer s.clear(e.ctx, e.work)
+func (x *Executor) perform(e *execution, to listener) (end *ending) {
+	defer x.clear(e.ctx, e.work)
 	defer func() {
 		if v := recover(); v != nil {
 			end = &ending{problem: panicked(v)}
 		}
 	}()
-	answer, err := s.fetchAndRun(e, to)
+	answer, err := x.fetchAndRun(e, to)
 	switch {
 	case err == nil:
 	case errors.Is(context.Cause(e.ctx), errCancelled):
-		sink := s.newSink(e.ctx, e.plan, silence{})
-		answer = s.reply(context.WithoutCancel(e.ctx), e.plan, &runner.Outcome{Status: runner.StatusCancelled}, sink)
+		sink := x.newSink(e.ctx, e.plan, silence{})
+		answer = x.reply(context.WithoutCancel(e.ctx), e.plan, &runner.Outcome{Status: runner.StatusCancelled}, sink)
 	case errors.Is(context.Cause(e.ctx), errClientGone):
-		return &ending{problem: problemOf(errClientGone)}
-	case s.runs.Err() != nil:
-		return &ending{problem: &problem{status: http.StatusServiceUnavailable, text: "the service is ending", cause: err}}
+		return &ending{problem: runProblemOf(errClientGone)}
+	case x.runs.Err() != nil:
+		return &ending{problem: serviceEnding(err)}
 	default:
-		return &ending{problem: problemOf(err)}
+		return &ending{problem: runProblemOf(err)}
 	}
 	raw, err := encodeJSON(answer)
 	if err != nil {
-		return &ending{problem: problemOf(err)}
+		return &ending{problem: runProblemOf(err)}
 	}
 	e.answer = answer
 	return &ending{reply: raw}
 }
 
-func (s *Server) fetchAndRun(e *execution, to listener) (*reply, error) {
+func (x *Executor) fetchAndRun(e *execution, to listener) (*reply, error) {
 	p := e.plan
 	place, err := e.caller.BeginRun()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { e.answering.whenSent(place.End) }()
+	defer func() { e.sent(place.End) }()
 	p.place = place
-	room := p.spec.Limits.DataSize
-	if err := s.findInputs(e.ctx, e.owner, p.inputs, room); err != nil {
+	if p.spec.Inputs, err = x.gather(e.ctx, e.owner, p.inputs, p.spec.Limits.DataSize, e.work); err != nil {
 		return nil, err
 	}
-	budget := min(s.maxUpload, room-p.inputs.size())
-	if err := s.fetcher.fetchAll(e.ctx, p.inputs, budget, e.work); err != nil {
-		return nil, err
-	}
-	p.spec.Inputs = p.inputs.spec()
 	if len(p.spec.Notebook) < largeProgram {
 		e.work.leave()
 	}
 	close(e.accepted)
 	to.accepted()
-	return s.installAndRun(e.ctx, p, to)
+	return x.installAndRun(e.ctx, p, to)
 }
 
 // conclude stores how e ended, if that is kept. The cause of a failure is logged here,
 // as several requests may be told of it, or none.
-func (s *Server) conclude(e *execution, end *ending) *ending {
+func (x *Executor) conclude(e *execution, end *ending) *ending {
 	if !e.detached {
 		return end
 	}
@@ -247,7 +249,7 @@ func (s *Server) conclude(e *execution, end *ending) *ending {
 		if p.status < http.StatusInternalServerError || p.status == http.StatusServiceUnavailable {
 			level = slog.LevelInfo
 		}
-		s.log.Log(e.ctx, level, "a run failed", "run", e.id, "owner", e.owner, "status", p.status, "error", p.cause)
+		x.log.Log(e.ctx, level, "a run failed", "run", e.id, "owner", e.owner, "status", p.status, "error", p.cause)
 		public := *p
 		public.cause = nil
 		end = &ending{problem: &public}
@@ -256,8 +258,8 @@ func (s *Server) conclude(e *execution, end *ending) *ending {
 		return end
 	}
 	// What failed does not compete with the run that its key was given to since.
-	if errors.Is(context.Cause(e.ctx), errOvertaken) || end.problem == nil && s.book.superseded(context.Background(), e) {
-		s.log.WarnContext(e.ctx, "a run was taken over by another service; its result is not kept", "run", e.id)
+	if errors.Is(context.Cause(e.ctx), errOvertaken) || end.problem == nil && x.book.superseded(context.Background(), e) {
+		x.log.WarnContext(e.ctx, "a run was taken over by another service; its result is not kept", "run", e.id)
 		return &ending{problem: overtaken()}
 	}
 	var err error
@@ -265,14 +267,14 @@ func (s *Server) conclude(e *execution, end *ending) *ending {
 		if try > 0 {
 			select {
 			case <-time.After(resultPause):
-			case <-s.runs.Done(): // no time is left for pauses
+			case <-x.runs.Done(): // no time is left for pauses
 			}
 		}
-		if err = s.book.conclude(below(context.Background(), e.ctx), e, end); err == nil {
+		if err = x.book.conclude(below(context.Background(), e.ctx), e, end); err == nil {
 			return end
 		}
 	}
-	s.log.ErrorContext(e.ctx, "the result of a run is not kept", "run", e.id, "error", err)
+	x.log.ErrorContext(e.ctx, "the result of a run is not kept", "run", e.id, "error", err)
 	return end
 }
 
@@ -295,45 +297,10 @@ func (b *book) conclude(ctx context.Context, e *execution, end *ending) error {
 
 // forget removes the records of an execution whose end is not kept. What it cannot
 // remove, the sweep does.
-func (s *Server) forget(e *execution) {
+func (x *Executor) forget(e *execution) {
 	for _, record := range []string{recordLease, recordCancel} {
-		if err := s.book.remove(context.Background(), executionKey(e.owner, e.id, record)); err != nil {
-			s.log.WarnContext(e.ctx, "a record of a run is left", "run", e.id, "error", err)
+		if err := x.book.remove(context.Background(), executionKey(e.owner, e.id, record)); err != nil {
+			x.log.WarnContext(e.ctx, "a record of a run is left", "run", e.id, "error", err)
 		}
 	}
-}
-
-// open returns the reply and its size. It must be closed.
-func (e *ending) open(ctx context.Context, b *book) (io.ReadCloser, int64, error) {
-	if e.reply != nil {
-		return io.NopCloser(bytes.NewReader(e.reply)), int64(len(e.reply)), nil
-	}
-	opening, cancel := context.WithCancel(ctx)
-	late := time.AfterFunc(recordTime, cancel) // bounds the opening; the reading, its client does
-	r, err := b.store.Get(opening, e.key)
-	if !late.Stop() && err == nil {
-		_ = r.Close()
-		err = context.DeadlineExceeded
-	}
-	switch {
-	case err == nil:
-		return &openReply{r, cancel}, r.Bytes, nil
-	case errors.Is(err, storage.ErrNotFound):
-		err = notFound() // it expired at this moment
-	default:
-		err = b.silent(ctx, err)
-	}
-	cancel()
-	return nil, 0, err
-}
-
-// openReply is a stored reply with the context of its opening.
-type openReply struct {
-	*storage.Reader
-	cancel context.CancelFunc
-}
-
-func (r *openReply) Close() error {
-	defer r.cancel()
-	return r.Reader.Close()
 }

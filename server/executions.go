@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
@@ -15,14 +13,6 @@ import (
 
 // executionsPrefix is where executions are asked for and cancelled.
 const executionsPrefix = "/v1/executions/"
-
-// settleTime is how long an asynchronous request waits for its run to be refused:
-// where there is no place for it, the runner says so at once, and the client learns
-// it from its request and not by asking later.
-const settleTime = 50 * time.Millisecond
-
-// runIDs are what runID makes; another text is no part of a record's key.
-var runIDs = regexp.MustCompile(`^run_[0-9A-HJKMNP-TV-Z]{26}$`)
 
 // executionState is what there is to say of an execution without a reply.
 type executionState struct {
@@ -32,62 +22,25 @@ type executionState struct {
 
 // answerAccepted answers a request with respond-async (RFC 7240). It has been
 // accepted when all that it names is there, and a lease tells others of it.
-func (s *Server) answerAccepted(c echo.Context, t *ticket, w wishes) error {
-	t.start(silence{})
-	state := executionState{t.id, "running"}
-	ctx := c.Request().Context()
-	switch {
-	case t.own != nil:
-		if err := t.own.settle(ctx); err != nil {
-			if ctx.Err() != nil && w.key == "" {
-				t.own.cancel(errClientGone) // nobody will ever know its id
-			}
-			return err
-		}
-	case t.joined != nil:
-		if p := t.joined.promise(); p != nil {
-			return p
-		}
-	default:
-		if stands, _, err := s.book.look(ctx, t.owner, t.id); err == nil && stands == ended {
-			state.Status = "ended"
-		}
+func (s *Server) answerAccepted(c echo.Context, run *Run, w wishes) error {
+	run.Start(silence{})
+	hasEnded, err := run.Accepted(c.Request().Context(), w.key != "")
+	if err != nil {
+		return err
+	}
+	state := executionState{run.ID, "running"}
+	if hasEnded {
+		state.Status = "ended"
 	}
 	h := c.Response().Header()
-	h.Set(echo.HeaderLocation, executionsPrefix+t.id)
+	h.Set(echo.HeaderLocation, executionsPrefix+run.ID)
 	h.Set("Preference-Applied", "respond-async")
 	return s.answerState(c, http.StatusAccepted, state)
 }
 
-// settle returns when e was accepted and was not refused at once. The error is why
-// it was not, or ctx's.
-func (e *execution) settle(ctx context.Context) error {
-	select {
-	case <-e.accepted:
-	case <-e.known:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	timer := time.NewTimer(settleTime)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-e.known:
-	}
-	e.settling.Lock()
-	defer e.settling.Unlock()
-	if e.refusal != nil {
-		return e.refusal
-	}
-	e.answered = true
-	return nil
-}
-
 // answerEvents streams an execution. Of one that was joined, the events are made of
 // its reply.
-func (s *Server) answerEvents(c echo.Context, t *ticket) error {
+func (s *Server) answerEvents(c echo.Context, run *Run) error {
 	client := c.Request().Context()
 	ctx, gone := context.WithCancel(client)
 	defer gone()
@@ -97,34 +50,32 @@ func (s *Server) answerEvents(c echo.Context, t *ticket) error {
 			_ = body.Close()
 		}
 	}()
-	return s.streamRun(c, t.id, t.limits, gone, func(to listener) (io.Reader, error) {
-		t.start(to)
-		if t.own == nil {
+	return s.streamRun(c, run.ID, run.Limits, gone, func(to listener) (io.Reader, error) {
+		run.Start(to)
+		if run.Joined() {
 			to.accepted()
 		}
-		end, err := t.wait(ctx)
+		reply, err := run.Wait(ctx)
 		switch {
 		case ctx.Err() != nil && client.Err() == nil:
 			return nil, nil // the stream has ended, and says why
 		case err != nil:
 			return nil, err
-		case end.problem != nil:
-			return nil, end.problem
 		}
-		if t.own == nil {
+		if run.Joined() {
 			// Its entries are read one by one, but each is in memory several times.
-			if err := s.answerJoined(ctx, t, spoolMemory, func() error { return s.retell(ctx, end, to) }); err != nil {
+			if err := s.answerJoined(ctx, run, spoolMemory, func() error { return retell(ctx, reply, to) }); err != nil {
 				return nil, err
 			}
 		}
-		body, _, err = end.open(ctx, s.book)
+		body, _, err = reply.Open(ctx)
 		return body, err
 	})
 }
 
 // retell tells a listener what is in a reply, one entry after the other.
-func (s *Server) retell(ctx context.Context, end *ending, to listener) error {
-	body, _, err := end.open(ctx, s.book)
+func retell(ctx context.Context, reply *Reply, to listener) error {
+	body, _, err := reply.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -182,19 +133,14 @@ func (s *Server) getExecution(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.running.find(owner, id) != nil {
-		return s.answerState(c, http.StatusOK, executionState{id, "running"})
-	}
-	switch stands, failure, err := s.book.look(c.Request().Context(), owner, id); {
+	switch state, reply, err := s.executor.Find(c.Request().Context(), owner, id); {
 	case err != nil:
 		return err
-	case failure != nil:
-		return final(failure)
-	case stands == goesOn:
+	case state == Ended:
+		return s.answerReply(c, reply)
+	case state == Running:
 		return s.answerState(c, http.StatusOK, executionState{id, "running"})
-	case stands == ended:
-		return s.answerEnding(c, &ending{key: executionKey(owner, id, recordReply)})
-	case stands == brokenOff:
+	case state == BrokenOff:
 		return &problem{
 			status: http.StatusGone,
 			text:   "the service that ran this ended before the run did: there is no result; send the request again to run it anew",
@@ -203,49 +149,29 @@ func (s *Server) getExecution(c echo.Context) error {
 	return notFound()
 }
 
-// cancelExecution answers DELETE /v1/executions/{id}. A run of this process, of any
-// kind, is cancelled at once, that of another service by a mark.
+// cancelExecution answers DELETE /v1/executions/{id}.
 func (s *Server) cancelExecution(c echo.Context) error {
 	owner, id, err := executionOf(c)
 	if err != nil {
 		return err
 	}
-	cancelling := executionState{id, "cancelling"}
-	if e := s.running.find(owner, id); e != nil {
-		e.cancel(errCancelled)
-		return s.answerState(c, http.StatusAccepted, cancelling)
-	}
-	switch stands, _, err := s.book.look(c.Request().Context(), owner, id); {
+	switch state, err := s.executor.Cancel(c.Request().Context(), owner, id); {
 	case err != nil:
 		return err
-	case stands == goesOn:
-		if _, err := s.book.put(c.Request().Context(), executionKey(owner, id, recordCancel), struct{}{}); err != nil {
-			return err
-		}
-		return s.answerState(c, http.StatusAccepted, cancelling)
-	case stands == ended || stands == brokenOff:
-		return c.NoContent(http.StatusNoContent)
+	case state == Running:
+		return s.answerState(c, http.StatusAccepted, executionState{id, "cancelling"})
+	case state == Unknown:
+		return notFound()
 	}
-	return notFound()
+	return c.NoContent(http.StatusNoContent)
 }
 
 func executionOf(c echo.Context) (owner, id string, err error) {
-	if id = c.Param("id"); !runIDs.MatchString(id) {
+	if id = c.Param("id"); !IsRunID(id) {
 		return "", "", notFound()
 	}
 	c.Set(runKey, id)
 	return ownerOf(c), id, nil
-}
-
-// final is a problem of a run as the answer to a later request. "Come back later" was
-// said of the run: clients and proxies that repeat a GET for it would never learn
-// that this is the end.
-func final(p *problem) *problem {
-	told := *p
-	if told.status == http.StatusServiceUnavailable || told.status == http.StatusTooManyRequests {
-		told.status, told.retryAfter = http.StatusInternalServerError, 0
-	}
-	return &told
 }
 
 func (s *Server) answerState(c echo.Context, status int, state executionState) error {
@@ -253,17 +179,14 @@ func (s *Server) answerState(c echo.Context, status int, state executionState) e
 	return writeJSON(c, status, echo.MIMEApplicationJSON, state)
 }
 
-// answerEnding sends the reply, or returns the problem.
-func (s *Server) answerEnding(c echo.Context, end *ending) error {
-	if end.problem != nil {
-		return end.problem
-	}
-	body, size, err := end.open(c.Request().Context(), s.book)
+// answerReply sends a reply.
+func (s *Server) answerReply(c echo.Context, reply *Reply) error {
+	body, size, err := reply.Open(c.Request().Context())
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	if end.reply == nil { // it is read from the store
+	if reply.Stored() {
 		direct(c)
 	}
 	h := c.Response().Header()

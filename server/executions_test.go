@@ -246,7 +246,7 @@ func TestCancel(t *testing.T) {
 				require.Equal(t, 202, a.StatusCode, "%s", a.body)
 				require.JSONEq(t, `{"id":"`+id+`","status":"cancelling"}`, string(a.body))
 			}
-			require.Eventually(t, func() bool { return s.server.running.find(runs.owner(s), id) == nil }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return s.server.executor.running.find(runs.owner(s), id) == nil }, time.Minute, time.Millisecond)
 			require.Less(t, time.Since(began), 30*time.Second)
 
 			a := <-answers
@@ -315,10 +315,10 @@ func TestEndOfTheService(t *testing.T) {
 
 func TestTooManyWithoutAClient(t *testing.T) {
 	s := newService(t)
-	s.server.running.detached.most = 0
+	s.server.executor.running.detached.most = 0
 	s.requireProblem(s.do(s.with(`{"code":"x"}`, "Prefer", async)), 503, "too many runs go on without a client")
 	s.requireProblem(s.do(s.with(`{"code":"x"}`, "Idempotency-Key", "k")), 503, "too many runs go on without a client")
-	s.server.running.detached.most = 1
+	s.server.executor.running.detached.most = 1
 	s.replied(s.do(s.with(`{"code":"x"}`, "Idempotency-Key", "k")))
 }
 

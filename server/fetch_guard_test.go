@@ -69,7 +69,7 @@ func TestFetchIsNotReboundByDNS(t *testing.T) {
 	// 127.0.0.1 when it is asked for again.
 	s := newFetching(t)
 	var asked atomic.Int64
-	s.server.fetcher.dialer.Resolver = resolverFunc(func(string) ([]netip.Addr, error) {
+	s.server.executor.fetcher.dialer.Resolver = resolverFunc(func(string) ([]netip.Addr, error) {
 		if asked.Add(1) == 1 {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.2")}, nil
 		}

@@ -67,7 +67,7 @@ func newFetching(t *testing.T, change ...func(*Config)) *service {
 	s := newService(t, append([]func(*Config){func(c *Config) {
 		c.FetchAllow = []string{"files.test", "127.0.0.2/32"}
 	}}, change...)...)
-	s.server.fetcher.dialer.Resolver = names(map[string]string{"files.test": "127.0.0.1", "private.test": "127.0.0.1"})
+	s.server.executor.fetcher.dialer.Resolver = names(map[string]string{"files.test": "127.0.0.1", "private.test": "127.0.0.1"})
 	return s
 }
 
@@ -182,7 +182,7 @@ func TestFetchVerifiesTLS(t *testing.T) {
 	s := newFetching(t)
 	s.requireProblem(s.fetch("https://files.test:"+u.Port()), 422, "files[0].url: the server's certificate is not valid")
 
-	transport := s.server.fetcher.client.Transport.(*http.Transport)
+	transport := s.server.executor.fetcher.client.Transport.(*http.Transport)
 	transport.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	transport.TLSClientConfig.ServerName = "example.com"
 	s.requireProblem(s.fetch("https://files.test:"+u.Port()), 422, "files[0].url: it redirects from https to http")
@@ -221,7 +221,7 @@ func TestFetchIsBounded(t *testing.T) {
 	require.Less(t, sent.Load(), int64(50*limit))
 	s.requireProblem(s.fetch(base+"/600KB", base+"/600KB"), 422, errFetchSize.Error())
 
-	s.server.fetcher.time = 300 * time.Millisecond
+	s.server.executor.fetcher.time = 300 * time.Millisecond
 	start := time.Now()
 	s.requireProblem(s.fetch(base+"/slow"), 422, "files[0].url: it took longer than 300ms")
 	require.Less(t, time.Since(start), 30*time.Second)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -50,7 +49,7 @@ func (s *Server) serveStored(c echo.Context, key string) error {
 	s.connections.good(r.Context(), ofLinks)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	after := cmp.Or(s.pace.stall, storeStall)
+	after := s.pace.stall
 	stall := time.AfterFunc(after, func() { cancel(errStalled) })
 	file, err := s.store.Get(ctx, key)
 	stall.Stop()
@@ -220,4 +219,20 @@ func pathAfter(u *url.URL, prefix string) ([]string, bool) {
 		parts[i] = plain
 	}
 	return parts, true
+}
+
+// dropInput answers DELETE /v1/files/{id}.
+func (s *Server) dropInput(c echo.Context) error {
+	ctx, owner, id := c.Request().Context(), ownerOf(c), c.Param("*")
+	known, err := s.executor.lookUp(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		return notFound()
+	}
+	if err := s.executor.removeInput(ctx, owner, id); err != nil {
+		return inputsAway(ctx, err)
+	}
+	return c.NoContent(http.StatusNoContent)
 }

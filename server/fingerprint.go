@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // fingerprint tells whether two requests mean the same: by what they ask for, not by
 // their bytes, as each form has a boundary of its own. It holds nothing that a
 // restart with other settings would change, such as a default.
-func fingerprint(req *request, p *plan) (string, error) {
+func fingerprint(o *Order, p *plan) (string, error) {
 	type file struct {
 		Name, SHA256, URL string
 		ID                string `json:",omitempty"` // it names one content for all time
@@ -33,20 +35,20 @@ func fingerprint(req *request, p *plan) (string, error) {
 		Files       []file
 	}
 	var err error
-	if asks.Cells, asks.Notebook, err = req.program(); err != nil {
+	if asks.Cells, asks.Notebook, err = o.program(); err != nil {
 		return "", err
 	}
-	if asks.Entrypoint, err = req.entrypoint(); err != nil {
+	if asks.Entrypoint, err = o.entrypoint(); err != nil {
 		return "", err
 	}
-	if book := req.Notebook.Clone(); asks.Notebook != nil && book.Canonicalize() == nil {
+	if book := jsontext.Value(o.Notebook).Clone(); asks.Notebook != nil && book.Canonicalize() == nil {
 		asks.Notebook = book
 	}
 	asks.Environment, asks.Env = p.spec.Environment.Name, p.spec.Env
 	if p.session != nil {
 		asks.Environment, asks.Session, asks.Command = "", p.session.id, p.session.command != ""
 	}
-	asks.Timeout = (*float64)(req.Timeout)
+	asks.Timeout = o.Timeout
 	asks.StopOnError, asks.LinkImages = p.spec.StopOnError, p.linkImages
 	asks.Packages = p.dependencies.Entries
 	asks.Network = p.spec.Network != nil

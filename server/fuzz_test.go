@@ -120,7 +120,7 @@ func FuzzRecords(f *testing.F) {
 		stands, failure, err := b.look(t.Context(), "", "run_1")
 		require.NoError(t, err)
 		if failure != nil {
-			require.Equal(t, ended, stands)
+			require.Equal(t, Ended, stands)
 			requireProblem(t, server, failure)
 		}
 		c, n, err := b.last(t.Context(), chain)

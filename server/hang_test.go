@@ -14,21 +14,21 @@ import (
 	"notebox/storage"
 )
 
+func shortStall(c *Config) { c.StoreStall = 50 * time.Millisecond }
+
 // TestUploadToAStoreThatHangs gives its place among the uploads back.
 func TestUploadToAStoreThatHangs(t *testing.T) {
-	s := newService(t, func(c *Config) { c.Store = hanging{c.Store} })
-	s.server.pace.stall = 50 * time.Millisecond
+	s := newService(t, shortStall, func(c *Config) { c.Store = hanging{c.Store} })
 	a := s.upload(nil, "a", "x")
 	s.requireProblem(a, 503, errStoreAway.text)
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
-	require.Zero(t, s.server.intake.taken())
+	require.Zero(t, s.server.executor.intake.taken())
 }
 
 // TestInputOfAStoreThatHangs: the run gives up, and gives its place back.
 func TestInputOfAStoreThatHangs(t *testing.T) {
 	store := new(hangingGet)
-	s := newService(t, func(c *Config) { store.Store = c.Store; c.Store = store })
-	s.server.pace.stall = 50 * time.Millisecond
+	s := newService(t, shortStall, func(c *Config) { store.Store = c.Store; c.Store = store })
 	id := s.keptOf(s.upload(nil, "a", "x"))[0].ID
 	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
 		_, err := readInputs(spec)
@@ -50,8 +50,7 @@ func TestInputOfAStoreThatHangs(t *testing.T) {
 // TestFileOfAStoreThatHangs is an error, however long its client would wait.
 func TestFileOfAStoreThatHangs(t *testing.T) {
 	store := new(hangingGet)
-	s := newService(t, func(c *Config) { store.Store = c.Store; c.Store = store })
-	s.server.pace.stall = 50 * time.Millisecond
+	s := newService(t, shortStall, func(c *Config) { store.Store = c.Store; c.Store = store })
 	link := s.produce(map[string]string{string(storage.PartContent): "x"})[string(storage.PartContent)]
 	a := s.get(link)
 	require.Equal(t, 503, a.StatusCode, "%s", a.body)

@@ -89,12 +89,12 @@ func (b *book) superseded(ctx context.Context, e *execution) bool {
 
 // claimOrJoin returns the id of the execution that a key stands for: e's, if it is
 // the first, else that of the one to join.
-func (s *Server) claimOrJoin(ctx context.Context, e *execution, key string) (string, error) {
+func (x *Executor) claimOrJoin(ctx context.Context, e *execution, key string) (string, error) {
 	// A claim that the client's leaving cut off would be nobody's.
 	ctx = context.WithoutCancel(ctx)
 	chain := chainOf(e.owner, key)
 	for range claimTries {
-		newest, n, err := s.book.last(ctx, chain)
+		newest, n, err := x.book.last(ctx, chain)
 		if err != nil {
 			return "", err
 		}
@@ -104,13 +104,13 @@ func (s *Server) claimOrJoin(ctx context.Context, e *execution, key string) (str
 			return e.id, nil
 		}
 		if newest.Closed {
-			if err := s.book.sweepChain(ctx, chain); err != nil {
+			if err := x.book.sweepChain(ctx, chain); err != nil {
 				return "", err
 			}
 			continue
 		}
 		if n >= 0 {
-			join, err := s.joinable(ctx, e, newest)
+			join, err := x.joinable(ctx, e, newest)
 			if err != nil || join {
 				return newest.Execution, err
 			}
@@ -118,7 +118,7 @@ func (s *Server) claimOrJoin(ctx context.Context, e *execution, key string) (str
 		if n+1 >= maxClaims {
 			return "", busyKey("was tried %d times without success", maxClaims)
 		}
-		first, err := s.claim(ctx, e, position{chain, n + 1, s.now().UTC()})
+		first, err := x.claim(ctx, e, position{chain, n + 1, x.now().UTC()})
 		if err != nil || first {
 			return e.id, err
 		}
@@ -128,38 +128,38 @@ func (s *Server) claimOrJoin(ctx context.Context, e *execution, key string) (str
 
 // joinable reports whether the execution of the newest claim is one to join, or
 // free to be run (again).
-func (s *Server) joinable(ctx context.Context, e *execution, newest claim) (bool, error) {
-	stands, failure := goesOn, (*problem)(nil)
-	if here := s.running.find(e.owner, newest.Execution); here == nil {
+func (x *Executor) joinable(ctx context.Context, e *execution, newest claim) (bool, error) {
+	stands, failure := Running, (*problem)(nil)
+	if here := x.running.find(e.owner, newest.Execution); here == nil {
 		var err error
-		if stands, failure, err = s.book.look(ctx, e.owner, newest.Execution); err != nil {
+		if stands, failure, err = x.book.look(ctx, e.owner, newest.Execution); err != nil {
 			return false, err
 		}
 	} else if here.failed() {
 		return false, nil
 	}
-	if stands == unknown || failure != nil {
+	if stands == Unknown || failure != nil {
 		return false, nil
 	}
 	if newest.Fingerprint != e.fingerprint {
 		return false, &problem{status: http.StatusConflict, field: "Idempotency-Key", text: "was used for another request"}
 	}
-	return stands != brokenOff, nil
+	return stands != BrokenOff, nil
 }
 
 // claim tries to make e's claim at a place; false says that another request did.
-func (s *Server) claim(ctx context.Context, e *execution, at position) (bool, error) {
-	if err := s.register(ctx, e); err != nil {
+func (x *Executor) claim(ctx context.Context, e *execution, at position) (bool, error) {
+	if err := x.register(ctx, e); err != nil {
 		return false, err
 	}
 	c := claim{Execution: e.id, Fingerprint: e.fingerprint, Made: at.made}
-	first, err := s.book.put(ctx, claimKey(at.chain, at.claim), c)
+	first, err := x.book.put(ctx, claimKey(at.chain, at.claim), c)
 	if err != nil || !first {
 		return false, err
 	}
 	if at.claim > 0 { // the chain may have been removed meanwhile, from its first claim on
-		if whole, err := s.book.read(ctx, claimKey(at.chain, at.claim-1), new(claim)); err != nil || !whole {
-			return false, errors.Join(err, s.book.remove(ctx, claimKey(at.chain, at.claim)))
+		if whole, err := x.book.read(ctx, claimKey(at.chain, at.claim-1), new(claim)); err != nil || !whole {
+			return false, errors.Join(err, x.book.remove(ctx, claimKey(at.chain, at.claim)))
 		}
 	}
 	e.position = &at

@@ -282,7 +282,7 @@ func TestServiceThatIsKilled(t *testing.T) {
 			// The one that was killed was only paused, as it turns out.
 			mortal.dead.Store(false)
 			if c.wait > 0 {
-				require.Eventually(t, func() bool { return killed.server.running.find("", cut) == nil }, renewEvery+3*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return killed.server.executor.running.find("", cut) == nil }, renewEvery+3*time.Second, 10*time.Millisecond)
 				require.Contains(t, killed.logged.String(), "taken over")
 				require.Equal(t, 410, s.get("/v1/executions/"+cut).StatusCode, "it stored nothing")
 			}
@@ -345,12 +345,12 @@ func TestResultsExpire(t *testing.T) {
 			require.Eventually(t, func() bool { return left() == records }, time.Minute, time.Millisecond)
 			clock.advance(time.Hour)
 			require.Equal(t, 200, s.get(path).StatusCode)
-			require.NoError(t, s.server.sweepOnce(t.Context()))
+			require.NoError(t, s.server.executor.sweepOnce(t.Context()))
 			require.Equal(t, records, left())
 
 			clock.advance(time.Hour + time.Second)
 			require.Equal(t, 404, s.get(path).StatusCode)
-			require.NoError(t, s.server.sweepOnce(t.Context()))
+			require.NoError(t, s.server.executor.sweepOnce(t.Context()))
 			require.Equal(t, records, left(), "for those who saw it while it was there")
 			second := s.replied(s.do(s.with(`{"code":"another"}`, idempotent, "k")))
 			require.NotEqual(t, first.ID, second.ID)
@@ -359,7 +359,7 @@ func TestResultsExpire(t *testing.T) {
 			var all sync.WaitGroup
 			for range 4 {
 				all.Go(func() {
-					if err := s.server.sweepOnce(t.Context()); err != nil {
+					if err := s.server.executor.sweepOnce(t.Context()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -369,7 +369,7 @@ func TestResultsExpire(t *testing.T) {
 			require.Equal(t, second, s.replied(s.do(s.with(`{"code":"another"}`, idempotent, "k"))))
 
 			clock.advance(4 * time.Hour)
-			require.NoError(t, s.server.sweepOnce(t.Context()))
+			require.NoError(t, s.server.executor.sweepOnce(t.Context()))
 			require.Zero(t, left())
 			require.NotEqual(t, second.ID, s.replied(s.do(s.with(`{"code":"another"}`, idempotent, "k"))).ID)
 		})

@@ -124,7 +124,7 @@ func (k *keeper) file(ctx context.Context, name, title string, content io.Reader
 		switch {
 		case err == nil:
 			return s, s.Bytes, nil
-		case whole.failed:
+		case whole.failed != nil:
 			return stored{}, 0, errNotWhole
 		case context.Cause(timed) == errStalled:
 			err = errors.Join(errStalled, err)
@@ -137,17 +137,19 @@ func (k *keeper) file(ctx context.Context, name, title string, content io.Reader
 	return stored{}, whole.bytes, lost
 }
 
-// watchedReader remembers whether reading failed, to tell whose fault it was.
+// watchedReader remembers why reading failed, to tell whose fault it was.
 type watchedReader struct {
 	io.Reader
 	bytes  int64
-	failed bool
+	failed error
 }
 
 func (w *watchedReader) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	w.bytes += int64(n)
-	w.failed = w.failed || err != nil && err != io.EOF
+	if err != nil && err != io.EOF {
+		w.failed = err
+	}
 	return n, err
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
+	"notebox/runner"
 	"notebox/storage"
 )
 
@@ -25,6 +24,9 @@ const maxAboutBytes = 16 << 10
 // inputsAtOnce is how many inputs of one request are looked up, made known or removed at
 // one time: with 10 ms for each, a thousand take a second or two.
 const inputsAtOnce = 8
+
+// storeRetry is when to come back to a store that does not answer.
+const storeRetry = 2 * time.Second
 
 // keptInput is a file that is kept for later runs, as its owner sees it and as it is
 // stored beside the content.
@@ -54,14 +56,14 @@ func inputKey(owner, id string, part storage.Part) (string, bool) {
 }
 
 // lookUp returns what is known of a kept input, nil where there is none.
-func (s *Server) lookUp(ctx context.Context, owner, id string) (*keptInput, error) {
+func (x *Executor) lookUp(ctx context.Context, owner, id string) (*keptInput, error) {
 	key, ok := inputKey(owner, id, storage.PartAbout)
 	if !ok {
 		return nil, nil
 	}
 	timed, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	r, err := s.store.Get(timed, key)
+	r, err := x.store.Get(timed, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	}
@@ -77,7 +79,7 @@ func (s *Server) lookUp(ctx context.Context, owner, id string) (*keptInput, erro
 	if json.Unmarshal(raw, known) != nil || known.ID != id {
 		return nil, nil // as a power cut may leave it
 	}
-	if known.ExpiresAt != nil && !s.now().Before(*known.ExpiresAt) {
+	if known.ExpiresAt != nil && !x.now().Before(*known.ExpiresAt) {
 		return nil, nil
 	}
 	return known, nil
@@ -91,13 +93,13 @@ func inputsAway(ctx context.Context, err error) error {
 	}
 	return &problem{
 		status: http.StatusServiceUnavailable, text: "the store of files does not answer",
-		retryAfter: readyFor, cause: fmt.Errorf("inputs: %s", err),
+		retryAfter: storeRetry, cause: fmt.Errorf("inputs: %s", err),
 	}
 }
 
 // findInputs looks up the files that a request names by id. Their contents go from the
 // store to the sandbox when the run begins; room is what /mnt/data holds.
-func (s *Server) findInputs(ctx context.Context, owner string, all *inputs, room int64) error {
+func (x *Executor) findInputs(ctx context.Context, owner string, all *inputs, room int64) error {
 	problems := make([]error, len(all.list))
 	var group errgroup.Group
 	group.SetLimit(inputsAtOnce)
@@ -106,7 +108,7 @@ func (s *Server) findInputs(ctx context.Context, owner string, all *inputs, room
 			continue
 		}
 		group.Go(func() error {
-			known, err := s.lookUp(ctx, owner, in.id)
+			known, err := x.lookUp(ctx, owner, in.id)
 			switch {
 			case err != nil:
 				problems[i] = err
@@ -114,7 +116,7 @@ func (s *Server) findInputs(ctx context.Context, owner string, all *inputs, room
 				problems[i] = noSuchInput(in)
 			default:
 				in.size = known.Bytes
-				in.stored = func() (io.ReadCloser, error) { return s.openInput(ctx, owner, in) }
+				in.stored = func() (io.ReadCloser, error) { return x.openInput(ctx, owner, in) }
 			}
 			return nil
 		})
@@ -137,12 +139,12 @@ func noSuchInput(in *input) *problem {
 
 // openInput opens the content of a kept input, for as long as ctx lasts. A store that
 // hangs while it is read is one that does not answer: a run holds its place meanwhile.
-func (s *Server) openInput(ctx context.Context, owner string, in *input) (io.ReadCloser, error) {
+func (x *Executor) openInput(ctx context.Context, owner string, in *input) (io.ReadCloser, error) {
 	key, _ := inputKey(owner, in.id, storage.PartContent)
 	timed, cancel := context.WithCancelCause(ctx)
-	c := &inputContent{ctx: ctx, cancel: cancel, after: cmp.Or(s.pace.stall, storeStall)}
+	c := &inputContent{ctx: ctx, cancel: cancel, after: x.stall}
 	c.stall = time.AfterFunc(c.after, func() { cancel(errStalled) })
-	r, err := s.store.Get(timed, key)
+	r, err := x.store.Get(timed, key)
 	c.stall.Stop()
 	if err == nil {
 		c.ReadCloser = r
@@ -178,27 +180,11 @@ func (c *inputContent) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// dropInput answers DELETE /v1/files/{id}.
-func (s *Server) dropInput(c echo.Context) error {
-	ctx, owner, id := c.Request().Context(), ownerOf(c), c.Param("*")
-	known, err := s.lookUp(ctx, owner, id)
-	if err != nil {
-		return err
-	}
-	if known == nil {
-		return notFound()
-	}
-	if err := s.removeInput(ctx, owner, id); err != nil {
-		return inputsAway(ctx, err)
-	}
-	return c.NoContent(http.StatusNoContent)
-}
-
 // removeInput removes what makes an input known first: the rest cannot be had without.
-func (s *Server) removeInput(ctx context.Context, owner, id string) error {
+func (x *Executor) removeInput(ctx context.Context, owner, id string) error {
 	for _, part := range []storage.Part{storage.PartAbout, storage.PartContent} {
 		key, _ := inputKey(owner, id, part)
-		if err := s.book.remove(ctx, key); err != nil {
+		if err := x.book.remove(ctx, key); err != nil {
 			return err
 		}
 	}
@@ -206,10 +192,10 @@ func (s *Server) removeInput(ctx context.Context, owner, id string) error {
 }
 
 // about is what is known of a content that was stored.
-func (s *Server) about(id, name string, made time.Time, o storage.Object) keptInput {
+func (x *Executor) about(id, name string, made time.Time, o storage.Object) keptInput {
 	known := keptInput{ID: id, Name: name, Bytes: o.Bytes, SHA256: o.SHA256, MediaType: o.MediaType}
-	if s.retention > 0 {
-		known.ExpiresAt = ptr(made.Add(s.retention).UTC().Truncate(time.Second))
+	if x.retention > 0 {
+		known.ExpiresAt = new(made.Add(x.retention).UTC().Truncate(time.Second))
 	}
 	return known
 }
@@ -218,4 +204,21 @@ func (s *Server) about(id, name string, made time.Time, o storage.Object) keptIn
 func inputID(made time.Time) (string, error) {
 	id, err := runID(made)
 	return "file_" + strings.TrimPrefix(id, "run_"), err
+}
+
+// gather finds and fetches a request's inputs, for a /mnt/data of so many bytes.
+func (x *Executor) gather(ctx context.Context, owner string, all *inputs, room int64, work *workspace) ([]runner.Input, error) {
+	if err := x.findInputs(ctx, owner, all, room); err != nil {
+		return nil, err
+	}
+	budget := min(x.maxUpload, room-all.size())
+	if err := x.fetcher.fetchAll(ctx, all, budget, work); err != nil {
+		return nil, err
+	}
+	return all.spec(), nil
+}
+
+// fetch gets one file by its URL, of at most so many bytes.
+func (x *Executor) fetch(ctx context.Context, in *input, most int64, work *workspace) error {
+	return x.fetcher.fetchAll(ctx, &inputs{list: []*input{in}}, min(x.maxUpload, most), work)
 }

@@ -62,12 +62,12 @@ func (b *book) lease(e *execution) lease {
 
 // hold renews an execution's lease and watches for what others say of it, until
 // stop is closed.
-func (s *Server) hold(e *execution, stop <-chan struct{}) {
+func (x *Executor) hold(e *execution, stop <-chan struct{}) {
 	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
 	for next := time.Now().Add(renewEvery); ; {
 		if !e.leased {
-			_, err := s.book.put(context.Background(), executionKey(e.owner, e.id, recordLease), s.book.lease(e))
+			_, err := x.book.put(context.Background(), executionKey(e.owner, e.id, recordLease), x.book.lease(e))
 			e.leased = err == nil
 		}
 		select {
@@ -75,36 +75,36 @@ func (s *Server) hold(e *execution, stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		if s.marked(e) {
+		if x.marked(e) {
 			e.cancel(errCancelled)
 		}
 		if e.leased && time.Now().After(next) {
 			next = time.Now().Add(renewEvery)
-			s.renew(e)
+			x.renew(e)
 		}
 	}
 }
 
 // marked reports whether another service got a DELETE.
-func (s *Server) marked(e *execution) bool {
+func (x *Executor) marked(e *execution) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTime)
 	defer cancel()
 	var mark struct{}
-	found, _ := s.book.read(ctx, executionKey(e.owner, e.id, recordCancel), &mark)
+	found, _ := x.book.read(ctx, executionKey(e.owner, e.id, recordCancel), &mark)
 	return found
 }
 
-func (s *Server) renew(e *execution) {
+func (x *Executor) renew(e *execution) {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTime)
 	defer cancel()
-	if s.book.superseded(ctx, e) {
+	if x.book.superseded(ctx, e) {
 		e.cancel(errOvertaken)
 		return
 	}
 	if !e.leased {
 		return
 	}
-	if err := s.book.replace(ctx, executionKey(e.owner, e.id, recordLease), s.book.lease(e)); err != nil {
-		s.log.WarnContext(e.ctx, "the lease of a run is not renewed", "run", e.id, "error", err)
+	if err := x.book.replace(ctx, executionKey(e.owner, e.id, recordLease), x.book.lease(e)); err != nil {
+		x.log.WarnContext(e.ctx, "the lease of a run is not renewed", "run", e.id, "error", err)
 	}
 }

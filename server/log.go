@@ -1,12 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -24,7 +22,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Error(err)
 		}
 		took := time.Since(start)
-		s.observer.Answered(methodOf(c.Request().Method), routeOf(c.Path()), c.Response().Status, took)
+		s.observer.Answered(methodOf(c.Request().Method), cmp.Or(c.Path(), noRoute), c.Response().Status, took)
 		level := slog.LevelInfo
 		switch c.Path() {
 		case "/healthz", "/readyz", "/metrics":
@@ -32,7 +30,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		s.log.LogAttrs(c.Request().Context(), level, "request", append(who(c),
 			slog.String("method", methodOf(c.Request().Method)),
-			slog.String("route", routeOf(c.Path())),
+			slog.String("route", cmp.Or(c.Path(), noRoute)),
 			slog.Int("status", c.Response().Status),
 			slog.Int64("bytes", c.Response().Size),
 			slog.Duration("took", took),
@@ -64,14 +62,14 @@ func (s *Server) logProblem(c echo.Context, p *problem) {
 	if p.cause == nil {
 		return
 	}
-	s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), p.level(), "request failed", append(who(c),
+	s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), levelOf(p), "request failed", append(who(c),
 		slog.Int("status", p.status),
 		slog.String("error", p.cause.Error()),
 	)...)
 }
 
-// level is that of a problem in the log: an error where it is one of ours.
-func (p *problem) level() slog.Level {
+// levelOf is that of a problem in the log: an error where it is one of ours.
+func levelOf(p *problem) slog.Level {
 	if p.status >= http.StatusInternalServerError {
 		return slog.LevelError
 	}
@@ -93,22 +91,4 @@ func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 		}()
 		return next(c)
 	}
-}
-
-// panicked is the problem of what panicked with v; to be called where it is recovered.
-func panicked(v any) *problem {
-	return &problem{
-		status: http.StatusInternalServerError,
-		text:   "the service failed; its log says why",
-		cause:  fmt.Errorf("panic: %s\n%s", panicText(v), debug.Stack()),
-	}
-}
-
-// panicText is what the log has of a panic: the text of the language's own, and of
-// others, which may quote what is a caller's, the type. The stack has the place.
-func panicText(v any) string {
-	if own, ok := v.(runtime.Error); ok {
-		return own.Error()
-	}
-	return fmt.Sprintf("a value of type %T", v)
 }

@@ -23,8 +23,8 @@ func (s *Server) serveMCP(c echo.Context) error {
 	if s.browsers.keys && !s.browsers.known(c.Request()) { // the protocol wants it checked in any case
 		return forbidden("pages of this Origin may not call this service")
 	}
-	work := s.newWorkspace(ownerOf(c))
-	defer s.clear(c.Request().Context(), work)
+	work := s.executor.newWorkspace(ownerOf(c))
+	defer s.executor.clear(c.Request().Context(), work)
 	r, err := s.readMessage(c.Request(), work)
 	if err != nil {
 		return err

@@ -6,12 +6,12 @@ import (
 )
 
 // networkOf is the network of a request's run; nil where it asks for none.
-func (s *Server) networkOf(req *request, caller *access.Caller) (runner.Network, error) {
-	if req.Network == nil || !*req.Network {
+func (x *Executor) networkOf(o *Order, caller *access.Caller) (runner.Network, error) {
+	if o.Network == nil || !*o.Network {
 		return nil, nil
 	}
-	if err := mayNetwork(caller, s.network != nil); err != nil {
+	if err := mayNetwork(caller, x.network != nil); err != nil {
 		return nil, err
 	}
-	return s.network, nil
+	return x.network, nil
 }

@@ -55,8 +55,8 @@ func Refusals() []Refusal {
 	}
 }
 
-// refusal is the one that p is, or "".
-func (p *problem) refusal() Refusal {
+// refusalOf is the one that p is, or "".
+func refusalOf(p *problem) Refusal {
 	if known := (*runner.Error)(nil); errors.As(p.cause, &known) {
 		return ""
 	}
@@ -82,14 +82,6 @@ func (p *problem) refusal() Refusal {
 
 // noRoute is the route of a request for an address that does not exist.
 const noRoute = "none"
-
-// routeOf is the template of the route that echo found, whatever the path was.
-func routeOf(found string) string {
-	if found == "" {
-		return noRoute
-	}
-	return found
-}
 
 // methodOf keeps what a stranger may write as a method out of names and labels.
 func methodOf(method string) string {

@@ -264,6 +264,6 @@ func (s sweptStore) Sweep(_ context.Context, before time.Time) (int, error) {
 
 func TestWithoutRetentionNothingIsSwept(t *testing.T) {
 	s := newService(t)
-	s.server.sweepRuns() // has nothing to wait for
+	s.server.executor.sweepRuns() // has nothing to wait for
 	require.Nil(t, s.keptOf(s.upload(nil, "a", "x"))[0].ExpiresAt)
 }

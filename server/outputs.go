@@ -97,7 +97,7 @@ type kept struct {
 }
 
 // keep stores the notebook, and the blobs whose URLs are not known yet by their names.
-func (s *Server) keep(ctx context.Context, k *keeper, executed []byte, blobs []*notebook.Blob, known map[string]string) kept {
+func (x *Executor) keep(ctx context.Context, k *keeper, executed []byte, blobs []*notebook.Blob, known map[string]string) kept {
 	ctx, cancel := context.WithTimeout(ctx, storeAllTime)
 	defer cancel()
 	out := kept{urls: map[string]string{}, lost: map[string]*unstored{}}

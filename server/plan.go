@@ -52,20 +52,20 @@ type plan struct {
 
 // makePlan checks everything in a request that can be checked before a file is
 // fetched or a sandbox taken.
-func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Caller) (*plan, error) {
-	cells, book, err := req.program()
+func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller) (*plan, error) {
+	cells, book, err := o.program()
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{inputs: ptr(req.inputs), // the rest of req is for nothing while it waits
-		linkImages: req.linkImages}
-	if p.entrypoint, err = req.entrypoint(); err != nil {
+	p := &plan{inputs: new(o.Inputs), // the rest of o is for nothing while it waits
+		linkImages: o.LinkImages}
+	if p.entrypoint, err = o.entrypoint(); err != nil {
 		return nil, err
 	}
-	if req.Session == nil {
-		p.environment, err = s.environment(req, book, p.entrypoint)
+	if o.Session == nil {
+		p.environment, err = x.environment(o, book, p.entrypoint)
 	} else {
-		err = s.planSession(p, req, cells, book, caller)
+		err = x.planSession(p, o, cells, book, caller)
 	}
 	if err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 	if err := caller.MayUse(env.Name, env.Language); err != nil {
 		return nil, err
 	}
-	if req.Session == nil {
-		if err := s.mustBeAvailable(env); err != nil {
+	if o.Session == nil {
+		if err := x.mustBeAvailable(env); err != nil {
 			return nil, err
 		}
 	}
@@ -84,36 +84,36 @@ func (s *Server) makePlan(ctx context.Context, req *request, caller *access.Call
 			return nil, err
 		}
 	}
-	if p.dependencies, err = s.dependenciesOf(env, req.Dependencies); err != nil {
+	if p.dependencies, err = x.dependenciesOf(env, o.Dependencies); err != nil {
 		return nil, err
 	}
-	p.installs = s.canInstall(env)
-	network, err := s.networkOf(req, caller)
+	p.installs = x.canInstall(env) && !o.NoPackages
+	network, err := x.networkOf(o, caller)
 	if err != nil {
 		return nil, err
 	}
 	p.spec = runner.Spec{
 		Environment: EnvironmentOf(*env),
-		StopOnError: req.StopOnError == nil || *req.StopOnError,
+		StopOnError: o.StopOnError == nil || *o.StopOnError,
 		Network:     network,
-		Limits:      LimitsOf(*env, s.limits),
+		Limits:      LimitsOf(*env, x.limits),
 	}
 	p.spec.Command = p.command()
-	if p.spec.Limits.Timeout, err = s.timeout(req.Timeout, p.spec.Limits.Timeout); err != nil {
+	if p.spec.Limits.Timeout, err = x.timeout(o.Timeout, p.spec.Limits.Timeout); err != nil {
 		return nil, err
 	}
-	if p.spec.Env, err = kernelEnv(req.Env); err != nil {
+	if p.spec.Env, err = kernelEnv(o.Env); err != nil {
 		return nil, err
 	}
-	if room := p.spec.Limits.DataSize; req.inputs.size() > room {
+	if room := p.spec.Limits.DataSize; o.Inputs.size() > room {
 		return nil, tooMuch(room)
 	}
-	if err := checkURLs(&req.inputs); err != nil {
+	if err := checkURLs(&o.Inputs); err != nil {
 		return nil, err
 	}
-	_, span := s.tracer.Start(ctx, "notebook.New")
+	_, span := x.tracer.Start(ctx, "notebook.New")
 	defer EndSpan(span)()
-	err = s.inTurn(ctx, caller.Owner(), req.size(), func() (err error) {
+	err = x.inTurn(ctx, caller.Owner(), o.size(), func() (err error) {
 		p.spec.Notebook, err = makeNotebook(cells, book, p.kernel())
 		return err
 	})
@@ -138,22 +138,22 @@ func (p *plan) command() string {
 }
 
 // size is how long the program is, bytes.
-func (req *request) size() int64 {
-	n := len(req.Notebook)
-	if req.Code != nil {
-		n += len(*req.Code)
+func (o *Order) size() int64 {
+	n := len(o.Notebook)
+	if o.Code != nil {
+		n += len(*o.Code)
 	}
-	for _, cell := range req.Cells {
+	for _, cell := range o.Cells {
 		n += len(cell)
 	}
 	return int64(n)
 }
 
 // program returns the code as cells, or the notebook; neither for an entrypoint.
-func (req *request) program() (cells []string, book []byte, err error) {
-	hasBook := len(req.Notebook) > 0 && !bytes.Equal(req.Notebook, []byte("null"))
+func (o *Order) program() (cells []string, book []byte, err error) {
+	hasBook := len(o.Notebook) > 0 && !bytes.Equal(o.Notebook, []byte("null"))
 	var given []string
-	for name, there := range map[string]bool{"code": req.Code != nil, "cells": req.Cells != nil, "notebook": hasBook, "entrypoint": req.Entrypoint != nil} {
+	for name, there := range map[string]bool{"code": o.Code != nil, "cells": o.Cells != nil, "notebook": hasBook, "entrypoint": o.Entrypoint != nil} {
 		if there {
 			given = append(given, name)
 		}
@@ -164,36 +164,36 @@ func (req *request) program() (cells []string, book []byte, err error) {
 		return nil, nil, malformed("code", "exactly one of code, cells, notebook and entrypoint must be given; none is")
 	case len(given) > 1:
 		return nil, nil, malformed(given[1], "exactly one of code, cells, notebook and entrypoint must be given; there are %s", strings.Join(given, " and "))
-	case req.Entrypoint != nil:
+	case o.Entrypoint != nil:
 		return nil, nil, nil
 	case hasBook:
-		return nil, req.Notebook, nil
-	case req.Code != nil:
-		if *req.Code == "" {
+		return nil, o.Notebook, nil
+	case o.Code != nil:
+		if *o.Code == "" {
 			return nil, nil, malformed("code", "is empty")
 		}
-		return []string{withoutBOM(*req.Code)}, nil, nil
-	case len(req.Cells) == 0:
+		return []string{withoutBOM(*o.Code)}, nil, nil
+	case len(o.Cells) == 0:
 		return nil, nil, malformed("cells", "is empty")
 	}
-	for _, cell := range req.Cells {
+	for _, cell := range o.Cells {
 		cells = append(cells, withoutBOM(cell))
 	}
 	return cells, nil, nil
 }
 
 // withoutBOM drops the U+FEFF that some editors begin a file with, as those who read files do.
-func withoutBOM(code text) string { return strings.TrimPrefix(string(code), "\ufeff") }
+func withoutBOM(code string) string { return strings.TrimPrefix(code, "\ufeff") }
 
 // environment finds the one for the request's language: the field's, the notebook's, the
 // media type's, or the default's. Where several are given they must agree. What an
 // entrypoint is called says it where nothing else does.
-func (s *Server) environment(req *request, book []byte, entrypoint string) (*environments.Environment, error) {
+func (x *Executor) environment(o *Order, book []byte, entrypoint string) (*environments.Environment, error) {
 	var chosen *environments.Environment
 	choose := func(field, language string) error {
-		env := s.byLanguage(language)
+		env := x.byLanguage(language)
 		if env == nil {
-			return unfit(field, "%s is not known; there are: %s", quote(language), strings.Join(s.languages(), ", "))
+			return unfit(field, "%s is not known; there are: %s", quote(language), strings.Join(x.languages(), ", "))
 		}
 		if chosen != nil && chosen.Name != env.Name {
 			return unfit(field, "is %s, which does not agree with the %s", quote(language), map[bool]string{true: "notebook's language", false: "Content-Type"}[book != nil])
@@ -208,26 +208,26 @@ func (s *Server) environment(req *request, book []byte, entrypoint string) (*env
 			}
 		}
 	}
-	if env := s.byMediaType(req.mediaType); env != nil {
+	if env := x.byMediaType(o.MediaType); env != nil {
 		chosen = env
 	}
-	if req.Language != nil {
-		if err := choose("language", string(*req.Language)); err != nil {
+	if o.Language != nil {
+		if err := choose("language", *o.Language); err != nil {
 			return nil, err
 		}
 	}
 	if chosen == nil {
-		chosen = s.byExtension(entrypoint)
+		chosen = x.byExtension(entrypoint)
 	}
 	if chosen == nil {
-		chosen = &s.environments[0]
+		chosen = &x.environments[0]
 	}
 	return chosen, nil
 }
 
-func (s *Server) byLanguage(language string) *environments.Environment {
-	for i := range s.environments {
-		e := &s.environments[i]
+func (x *Executor) byLanguage(language string) *environments.Environment {
+	for i := range x.environments {
+		e := &x.environments[i]
 		names := append([]string{e.Language}, e.Aliases...)
 		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, language) }) {
 			return e
@@ -237,10 +237,10 @@ func (s *Server) byLanguage(language string) *environments.Environment {
 }
 
 // languages are those that can be run now.
-func (s *Server) languages() []string {
+func (x *Executor) languages() []string {
 	var out []string
-	for _, e := range s.environments {
-		if s.available(e.Name) {
+	for _, e := range x.environments {
+		if x.available(e.Name) {
 			out = append(out, e.Language)
 		}
 	}
@@ -248,45 +248,45 @@ func (s *Server) languages() []string {
 }
 
 // mustBeAvailable refuses an environment whose image is not installed.
-func (s *Server) mustBeAvailable(env *environments.Environment) error {
-	if s.available(env.Name) {
+func (x *Executor) mustBeAvailable(env *environments.Environment) error {
+	if x.available(env.Name) {
 		return nil
 	}
 	return &problem{status: http.StatusServiceUnavailable, field: "language", text: fmt.Sprintf("the image of %s is not installed: make images", env.Name)}
 }
 
 // timeout is the time limit of a run that asks for it, or for none.
-func (s *Server) timeout(asked *seconds, otherwise time.Duration) (time.Duration, error) {
+func (x *Executor) timeout(asked *float64, otherwise time.Duration) (time.Duration, error) {
 	if asked == nil {
-		return min(otherwise, s.maxTimeout), nil
+		return min(otherwise, x.maxTimeout), nil
 	}
-	f := float64(*asked)
-	if math.IsNaN(f) || f <= 0 || f > s.maxTimeout.Seconds() {
-		return 0, unfit("timeout", "must be above 0 and at most %v seconds", s.maxTimeout.Seconds())
+	f := *asked
+	if math.IsNaN(f) || f <= 0 || f > x.maxTimeout.Seconds() {
+		return 0, unfit("timeout", "must be above 0 and at most %v seconds", x.maxTimeout.Seconds())
 	}
 	// the shortest that is told apart from no time at all
 	return max(time.Duration(f*float64(time.Second)), time.Millisecond), nil
 }
 
 // kernelEnv checks the variables of a request.
-func kernelEnv(given map[text]text) (map[string]string, error) {
+func kernelEnv(given map[string]string) (map[string]string, error) {
 	if len(given) > maxEnv {
 		return nil, unfit("env", "there are more than %d variables", maxEnv)
 	}
 	out, size := map[string]string{}, 0
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
-		field := "env." + printable(cut(string(name)))
-		if !envName.MatchString(string(name)) {
+		field := "env." + printable(cut(name))
+		if !envName.MatchString(name) {
 			return nil, unfit(field, "is not the name of a variable: letters, digits and _, and no digit first")
 		}
-		if strings.ContainsRune(string(value), 0) {
+		if strings.ContainsRune(value, 0) {
 			return nil, unfit(field, "has a NUL character in it, which no variable can hold")
 		}
 		if size += len(name) + len(value); size > maxEnvBytes {
 			return nil, unfit("env", "names and values have more than %d bytes together", maxEnvBytes)
 		}
-		out[string(name)] = string(value)
+		out[name] = value
 	}
 	return out, nil
 }
@@ -329,4 +329,24 @@ func ofNotebook(within string, status int, err error) error {
 		status = http.StatusUnprocessableEntity
 	}
 	return &problem{status: status, field: field, text: fmt.Sprint(invalid.Reason)}
+}
+
+// LimitsOf are those of an environment's sandboxes: the service's, and no less than what
+// the environment needs.
+func LimitsOf(env environments.Environment, l runner.Limits) runner.Limits {
+	needs := env.Needs
+	l.Memory = max(l.Memory, int64(needs.Memory))
+	l.DataSize = max(l.DataSize, int64(needs.DataSize))
+	l.TmpSize = max(l.TmpSize, int64(needs.TmpSize))
+	l.Pids = max(l.Pids, needs.Pids)
+	l.Timeout = max(l.Timeout, time.Duration(needs.Timeout))
+	return l
+}
+
+// EnvironmentOf is what sandboxes of an environment are started from.
+func EnvironmentOf(env environments.Environment) runner.Environment {
+	k := env.Kernel
+	return runner.Environment{Name: env.Name, Image: env.Image, Kernel: runner.Kernel{
+		Name: k.Name, WarmUp: k.WarmUp, Interrupts: k.Interrupts, Finishes: k.Finishes, Env: k.Env,
+	}}
 }

@@ -56,7 +56,7 @@ func (s *Server) newProber(r runner.Runner, every time.Duration) (*prober, error
 	limits := LimitsOf(*env, s.limits)
 	limits.Timeout = probeTimeout
 	return &prober{
-		runner: r, every: every, pool: s.pool, now: s.now, work: &s.background, life: s.runs, observer: s.observer,
+		runner: r, every: every, pool: s.pool, now: s.now, work: &s.background, life: s.executor.Life(), observer: s.observer,
 		spec: runner.Spec{
 			ID: "probe", Notebook: document, Limits: limits, StopOnError: true,
 			Environment: EnvironmentOf(*env),

@@ -81,7 +81,7 @@ func (s *Server) readQuestion(r *http.Request, work *workspace) (*question, erro
 	case len(q.Input) > maxAsked:
 		return nil, tooLarge("input", "is larger than %d bytes", maxAsked)
 	}
-	err = q.inputs.take(q.Files, work)
+	err = takeFiles(&q.inputs, q.Files, work)
 	q.Files = nil
 	return q, err
 }
@@ -118,7 +118,7 @@ func (s *Server) given(ctx context.Context, owner string, all *inputs, work *wor
 	if err := checkURLs(all); err != nil {
 		return nil, err
 	}
-	if _, err := s.gather(ctx, owner, all, room, work); err != nil {
+	if _, err := s.executor.gather(ctx, owner, all, room, work); err != nil {
 		return nil, err
 	}
 	for _, in := range all.list {

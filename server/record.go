@@ -95,40 +95,30 @@ func ownerFolder(owner string) string {
 	return owner
 }
 
-// standing is what the records say of an execution.
-type standing int
-
-const (
-	unknown standing = iota // there is none, or it expired
-	goesOn
-	brokenOff // its service ended before it did
-	ended
-)
-
 // look returns what is known of an execution that this process does not run; its
 // problem is that of one that ended with one.
-func (b *book) look(ctx context.Context, owner, id string) (standing, *problem, error) {
+func (b *book) look(ctx context.Context, owner, id string) (State, *problem, error) {
 	var r result
 	switch found, err := b.read(ctx, executionKey(owner, id, recordResult), &r); {
 	case err != nil:
-		return unknown, nil, err
+		return Unknown, nil, err
 	case found && !b.now().Before(r.Expires):
-		return unknown, nil, nil
+		return Unknown, nil, nil
 	case found:
-		return ended, r.Problem.problem(), nil
+		return Ended, r.Problem.problem(), nil
 	}
 	var l lease
 	switch found, err := b.read(ctx, executionKey(owner, id, recordLease), &l); {
 	case err != nil || !found:
-		return unknown, nil, err
+		return Unknown, nil, err
 	case l.Passing && l.Instance == b.instance: // it has ended, and its lease is about to go
-		return unknown, nil, nil
+		return Unknown, nil, nil
 	case b.alive(l):
-		return goesOn, nil, nil
+		return Running, nil, nil
 	case b.now().Before(l.Expires.Add(b.ttl)):
-		return brokenOff, nil, nil
+		return BrokenOff, nil, nil
 	}
-	return unknown, nil, nil
+	return Unknown, nil, nil
 }
 
 // read decodes a record. One that is none, as a power cut may leave it, is there
@@ -188,7 +178,7 @@ func (b *book) silent(ctx context.Context, err error) error {
 	}
 	return &problem{
 		status: http.StatusServiceUnavailable, text: "the store of executions does not answer",
-		retryAfter: readyFor, cause: fmt.Errorf("records: %w", err),
+		retryAfter: storeRetry, cause: fmt.Errorf("records: %w", err),
 	}
 }
 
@@ -202,7 +192,7 @@ func (p *storedProblem) problem() *problem {
 		return nil
 	}
 	if p.Status < 400 || http.StatusText(p.Status) == "" {
-		return problemOf(fmt.Errorf("records: a problem of status %d", p.Status))
+		return runProblemOf(fmt.Errorf("records: a problem of status %d", p.Status))
 	}
 	wait := time.Duration(min(max(p.RetryAfter, 0), maxStoredWait.Seconds()) * float64(time.Second))
 	return &problem{status: p.Status, field: p.Field, text: p.Text, retryAfter: wait}

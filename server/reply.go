@@ -62,9 +62,9 @@ type usage struct {
 }
 
 // reply makes the answer of what is left of a run.
-func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events *sink) *reply {
+func (x *Executor) reply(ctx context.Context, p *plan, out *runner.Outcome, events *sink) *reply {
 	events.end()
-	executed, result, complete := s.decode(ctx, p, out, events)
+	executed, result, complete := x.decode(ctx, p, out, events)
 	if out.Status == runner.StatusOK && result.Error != nil {
 		// An error output makes the status, whoever has counted before: hint and error are of it.
 		told := *out
@@ -72,8 +72,8 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 	}
 	blobs := blobsOf(result.Outputs...)
 	began := time.Now()
-	k := s.keep(ctx, events.keeper, executed, blobs, events.urls())
-	s.observer.Stored(time.Since(began))
+	k := x.keep(ctx, events.keeper, executed, blobs, events.urls())
+	x.stored(time.Since(began))
 
 	a := &reply{
 		ID:        p.spec.ID,
@@ -82,7 +82,7 @@ func (s *Server) reply(ctx context.Context, p *plan, out *runner.Outcome, events
 		Images:    imagesOf(blobs, k, p.linkImages),
 		Files:     append([]fileEntry{}, events.files...),
 		Skipped:   skippedOf(out, result, events.files, blobs, k),
-		Hint:      s.hintFor(p, out, result),
+		Hint:      x.hintFor(p, out, result),
 		Session:   p.session.ref(out),
 		ExitCode:  out.ExitCode,
 		Truncated: out.Status == runner.StatusOutputLimit || result.Truncated || !complete,
@@ -139,8 +139,8 @@ func skippedOf(out *runner.Outcome, result *notebook.Result, files []fileEntry, 
 // decode reads the executed notebook, or what is known of it by the events
 // where it did not come back or is none. complete is false where outputs may be
 // missing.
-func (s *Server) decode(ctx context.Context, p *plan, out *runner.Outcome, events *sink) (executed []byte, r *notebook.Result, complete bool) {
-	ctx, span := s.tracer.Start(ctx, "notebook.Decode", trace.WithAttributes(attribute.String(RunAttribute, p.spec.ID), attribute.Int("notebox.notebook.bytes", len(out.Notebook))))
+func (x *Executor) decode(ctx context.Context, p *plan, out *runner.Outcome, events *sink) (executed []byte, r *notebook.Result, complete bool) {
+	ctx, span := x.tracer.Start(ctx, "notebook.Decode", trace.WithAttributes(attribute.String(RunAttribute, p.spec.ID), attribute.Int("notebox.notebook.bytes", len(out.Notebook))))
 	defer func() {
 		span.SetAttributes(attribute.Int("notebox.outputs", len(r.Outputs)), attribute.Bool("notebox.complete", complete))
 		span.End()
@@ -150,7 +150,7 @@ func (s *Server) decode(ctx context.Context, p *plan, out *runner.Outcome, event
 		if err == nil {
 			return out.Notebook, r, true
 		}
-		s.log.WarnContext(ctx, "the executed notebook cannot be read", "run", p.spec.ID, "error", err)
+		x.log.WarnContext(ctx, "the executed notebook cannot be read", "run", p.spec.ID, "error", err)
 	}
 	if executed = events.partial.executed(); executed != nil {
 		if r, err := events.decoder.Decode(executed); err == nil {
@@ -184,9 +184,4 @@ func endLine(text string) string {
 		return text
 	}
 	return text + "\n"
-}
-
-// oneLine keeps a hostile name from looking like more than a name.
-func oneLine(name string) string {
-	return strings.Join(strings.Fields(notebook.Plain(name)), " ")
 }

@@ -61,14 +61,6 @@ func (t *text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// texts are the entries of a list that was not in a request's own JSON; nil for none.
-func texts(list []string) (out []text) {
-	for _, s := range list {
-		out = append(out, text(s))
-	}
-	return out
-}
-
 // seconds is a JSON number of any size: one that is too large for a float64 is
 // well-formed and out of range, which are different answers.
 type seconds float64
@@ -97,8 +89,30 @@ var jsonRules = json.JoinOptions(
 	jsontext.AllowInvalidUTF8(false),
 )
 
+// order is what the request asks for.
+func (req *request) order() *Order {
+	return &Order{
+		Code: (*string)(req.Code), Notebook: req.Notebook, Entrypoint: (*string)(req.Entrypoint), Cells: plain(req.Cells),
+		Language: (*string)(req.Language), MediaType: req.mediaType, Inputs: req.inputs, Env: req.Env.plain(),
+		Dependencies: plain(req.Dependencies), Network: req.Network, Timeout: (*float64)(req.Timeout),
+		Session: (*string)(req.Session), StopOnError: req.StopOnError, LinkImages: req.linkImages,
+	}
+}
+
+// plain is a list as strings; nil for none.
+func plain(list []text) []string {
+	if list == nil {
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = string(s)
+	}
+	return out
+}
+
 // readRequest decodes the body in whichever form it is.
-func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error) {
+func (s *Server) readRequest(r *http.Request, work *workspace) (*Order, error) {
 	mediaType, params, err := contentOf(r)
 	if err != nil {
 		return nil, err
@@ -127,7 +141,10 @@ func (s *Server) readRequest(r *http.Request, work *workspace) (*request, error)
 	if err != nil {
 		return nil, err
 	}
-	return req, req.readQuery(query)
+	if err := req.readQuery(query); err != nil {
+		return nil, err
+	}
+	return req.order(), nil
 }
 
 const (
@@ -223,22 +240,11 @@ func parseSeconds(field, s string) (*seconds, error) {
 func parseBool(field, s string) (*bool, error) {
 	switch strings.ToLower(s) {
 	case "true", "1":
-		return ptr(true), nil
+		return new(true), nil
 	case "false", "0":
-		return ptr(false), nil
+		return new(false), nil
 	}
 	return nil, malformed(field, "must be true or false")
 }
 
 func ptr[T any](v T) *T { return &v }
-
-// maxQuoted bounds how much of a caller's own text an error repeats, in bytes.
-const maxQuoted = 100
-
-// quote repeats a caller's text in an error, in ASCII, cut to a sensible length.
-func quote(s string) string {
-	if len(s) > maxQuoted {
-		s = strings.ToValidUTF8(s[:maxQuoted], "") + "…"
-	}
-	return strconv.Quote(s)
-}

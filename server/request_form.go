@@ -214,15 +214,15 @@ func (f *form) decode(r *http.Request) error {
 func (req *request) setPart(name string, raw []byte) (err error) {
 	switch name {
 	case "code":
-		req.Code = ptr(text(raw))
+		req.Code = new(text(raw))
 	case "cells":
 		err = decodeJSON(name, raw, &req.Cells)
 	case "notebook":
 		err = decodeJSON(name, raw, &req.Notebook)
 	case "entrypoint":
-		req.Entrypoint = ptr(text(raw))
+		req.Entrypoint = new(text(raw))
 	case "language":
-		req.Language = ptr(text(raw))
+		req.Language = new(text(raw))
 	case "files":
 		err = decodeJSON(name, raw, &req.Files)
 	case "env":
@@ -234,7 +234,7 @@ func (req *request) setPart(name string, raw []byte) (err error) {
 	case "timeout":
 		req.Timeout, err = parseSeconds(name, string(raw))
 	case "session":
-		req.Session = ptr(text(raw))
+		req.Session = new(text(raw))
 	case "stop_on_error":
 		req.StopOnError, err = parseBool(name, string(raw))
 	}

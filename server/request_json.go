@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"notebox/notebook"
-	"notebox/runner"
 )
 
 // maxNesting bounds how deep lists and objects may nest in a request: what a
@@ -52,34 +50,13 @@ func (s *Server) readObject(r *http.Request, work *workspace, v any, then func()
 
 // withText calls fn with the text of a spool, in its turn.
 func (s *Server) withText(r *http.Request, work *workspace, sp *spool, fn func([]byte) error) error {
-	return s.inTurn(r.Context(), work.owner, sp.size, func() error {
+	return s.executor.inTurn(r.Context(), work.owner, sp.size, func() error {
 		raw, err := sp.bytes()
 		if err != nil {
 			return err
 		}
 		return fn(raw)
 	})
-}
-
-// inTurn calls fn, which decodes a text of so many bytes. Only maxDecoding large ones are
-// decoded at one time, and owners have turns: many of one do not hold up another's.
-func (s *Server) inTurn(ctx context.Context, owner string, size int64, fn func() error) error {
-	if size < spoolMemory {
-		return fn()
-	}
-	leave, err := s.decoding.Enter(ctx, owner)
-	if full := (*runner.Error)(nil); errors.As(err, &full) {
-		p := &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being decoded at this time", retryAfter: intakeRetry, cause: err}
-		if full.Code == runner.CodeShare {
-			p.status, p.text = http.StatusTooManyRequests, "too many large requests of this caller wait to be decoded: the rest of the places is for others"
-		}
-		return p
-	}
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return fn()
 }
 
 // decodeJSON reads one JSON text strictly into v. Every error names the field;
@@ -155,31 +132,16 @@ func joinField(within string, pointer jsontext.Pointer) string {
 	return b.String()
 }
 
-// printable keeps a name as it is where that is plain, else quotes it.
-func printable(name string) string {
-	quoted := quote(name)
-	if name != "" && quoted == `"`+name+`"` && !strings.ContainsAny(name, " .[]") {
-		return name
-	}
-	return quoted
-}
-
-func cut(s string) string {
-	if len(s) > maxQuoted {
-		return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
-	}
-	return s
-}
-
 // takeFiles moves Files to the inputs; a form's file parts may be there already.
 // Large ones go to the workspace: they would else be in memory while the run waits.
 func (req *request) takeFiles(work *workspace) error {
-	err := req.inputs.take(req.Files, work)
+	err := takeFiles(&req.inputs, req.Files, work)
 	req.Files = nil
 	return err
 }
 
-func (all *inputs) take(files []fileField, work *workspace) error {
+// takeFiles adds the entries of files to the inputs.
+func takeFiles(all *inputs, files []fileField, work *workspace) error {
 	for _, f := range files {
 		field := fmt.Sprintf("files[%d]", len(all.list))
 		from := 0

@@ -58,6 +58,18 @@ func (v *variables) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
+// plain are the variables as strings; nil for none.
+func (v variables) plain() map[string]string {
+	if v == nil {
+		return nil
+	}
+	out := make(map[string]string, len(v))
+	for name, value := range v {
+		out[string(name)] = string(value)
+	}
+	return out
+}
+
 // decodeList decodes a list of at most so many entries; null is none.
 func decodeList[T any](dec *jsontext.Decoder, list *[]T, most int, field string) error {
 	if given, err := open(dec, jsontext.KindBeginArray, "must be a list"); !given {

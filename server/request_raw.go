@@ -15,7 +15,7 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 	req := &request{mediaType: mediaType}
 	var err error
 	if query.Has("language") {
-		req.Language = ptr(text(query.Get("language")))
+		req.Language = new(text(query.Get("language")))
 	}
 	if query.Has("timeout") {
 		if req.Timeout, err = parseSeconds("timeout", query.Get("timeout")); err != nil {
@@ -28,7 +28,7 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 		}
 	}
 	if query.Has("session") {
-		req.Session = ptr(text(query.Get("session")))
+		req.Session = new(text(query.Get("session")))
 	}
 	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 		case !utf8.Valid(raw):
 			return malformed("code", "is not valid UTF-8")
 		default:
-			req.Code = ptr(text(raw))
+			req.Code = new(text(raw))
 		}
 		return nil
 	})

@@ -3,6 +3,8 @@ package server
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"notebox/storage"
@@ -19,7 +21,7 @@ type resultFile struct {
 
 // keepResult stores an execution's result.json, after its client has the reply: nobody
 // waits for it, except for the end of the service.
-func (s *Server) keepResult(e *execution) {
+func (x *Executor) keepResult(e *execution) {
 	if e.answer == nil || e.ending.problem != nil {
 		return
 	}
@@ -30,7 +32,7 @@ func (s *Server) keepResult(e *execution) {
 	}
 	raw, err := encodeJSON(resultFile{e.plan.started.UTC(), e.plan.environment.Language, &told})
 	if err != nil {
-		s.log.Error("result.json is not made", "run", e.id, "error", err)
+		x.log.Error("result.json is not made", "run", e.id, "error", err)
 		return
 	}
 	k := told.keeper
@@ -41,6 +43,17 @@ func (s *Server) keepResult(e *execution) {
 	defer cancel()
 	key := storage.RunKey(k.started, k.run, storage.KindResult, "")
 	if _, err := k.store.Put(ctx, key, bytes.NewReader(raw), string(storage.KindResult)); err != nil {
-		s.log.ErrorContext(ctx, "not stored", "run", k.run, "kind", string(storage.KindResult), "error", err)
+		x.log.ErrorContext(ctx, "not stored", "run", k.run, "kind", string(storage.KindResult), "error", err)
 	}
+}
+
+// encodeJSON writes JSON as answers have it, and a line end.
+func encodeJSON(v any) ([]byte, error) {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // nosniff and the media type hold; "<" is easier to read
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode the answer: %w", err)
+	}
+	return body.Bytes(), nil
 }

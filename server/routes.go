@@ -1,8 +1,6 @@
 package server
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -132,14 +130,4 @@ func writeJSON(c echo.Context, status int, mediaType string, v any) error {
 	h.Set(echo.HeaderContentType, mediaType)
 	h.Set(echo.HeaderContentLength, fmt.Sprint(len(body)))
 	return c.Blob(status, mediaType, body)
-}
-
-func encodeJSON(v any) ([]byte, error) {
-	var body bytes.Buffer
-	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false) // nosniff and the media type hold; "<" is easier to read
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode the answer: %w", err)
-	}
-	return body.Bytes(), nil
 }

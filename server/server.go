@@ -1,9 +1,8 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -89,6 +88,9 @@ type Config struct {
 	ServiceID string
 	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is DefaultResultTTL
 
+	// StoreStall is how long Store may take, or give, no byte of a file; 0 is 30 s.
+	StoreStall time.Duration
+
 	// Retention is how long what a run leaves, and what is kept for later runs, stays in
 	// Store. 0: the service removes nothing of it. DefaultRetention is the program's.
 	Retention time.Duration
@@ -134,7 +136,7 @@ type Store interface {
 
 // Server answers the native API.
 type Server struct {
-	runner       runner.Runner
+	executor     *Executor
 	store        Store
 	environments []environments.Environment
 	available    func(environment string) bool
@@ -156,51 +158,26 @@ type Server struct {
 	maxTimeout   time.Duration
 	maxBody      int64
 	maxUpload    int64
-	fetcher      *fetcher
 	sessions     *sessions // nil: none are offered
 	mcp          *mcp.Handler
 	transfers    places // files of sessions under way
 	unread       unread
 	connections  *connections
-	network      runner.Network    // nil: none
-	dependencies Dependencies      // nil: none
-	agents       *agents           // nil: no model is configured
-	intake       places            // requests that are taken in at one time, see Config.MaxIntake
-	decoding     *runner.Admission // large texts that are decoded at one time
+	network      runner.Network // nil: none
+	dependencies Dependencies   // nil: none
+	agents       *agents        // nil: no model is configured
 	pace         pace
 
-	runs       context.Context // ends when CancelRuns is called
-	cancelRuns context.CancelFunc
-	running    running
 	dify       difyState
-	book       *book
-	background sync.WaitGroup
+	background sync.WaitGroup // probes
 
-	retention time.Duration
-	tempDir   string
-	log       *slog.Logger
-	now       func() time.Time
+	tempDir string
+	log     *slog.Logger
+	now     func() time.Time
 }
-
-// maxDecoding is how many large texts (above spoolMemory) are decoded at one
-// time: it is work for the CPU, and each takes a few times its size of memory.
-const maxDecoding = 4
-
-// maxDecodingWaiting texts wait for that, on disk; decodingWait is far longer than it takes.
-const (
-	maxDecodingWaiting = 1000
-	decodingWait       = time.Minute
-)
-
-// intakeRetry is when to come back to a service that takes in no more: most
-// bodies are there within it.
-const intakeRetry = 2 * time.Second
 
 // New returns a Server. It removes what an earlier one left in TempDir.
 func New(cfg Config) (*Server, error) {
-	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.TempDir == "" {
-		return nil, errors.New("server: Runner, Store, Environments and TempDir must be set")
-	}
 	s := &Server{
 		store:        cfg.Store,
 		environments: cfg.Environments,
@@ -209,32 +186,27 @@ func New(cfg Config) (*Server, error) {
 		publicURL:    strings.TrimRight(cfg.PublicURL, "/"),
 		keys:         cfg.Keys,
 		limits:       cfg.Limits,
-		maxTimeout:   orDefault(cfg.MaxTimeout, DefaultMaxTimeout),
-		maxBody:      orDefault(cfg.MaxBody, DefaultMaxBody),
-		maxUpload:    orDefault(cfg.MaxUpload, DefaultMaxUpload),
-		decoding:     runner.NewAdmission(nil, runner.AdmissionLimits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
-		pace:         pace{body: bodyGrace, write: writeGrace},
+		maxTimeout:   cmp.Or(cfg.MaxTimeout, DefaultMaxTimeout),
+		maxBody:      cmp.Or(cfg.MaxBody, DefaultMaxBody),
+		maxUpload:    cmp.Or(cfg.MaxUpload, DefaultMaxUpload),
+		pace:         pace{body: bodyGrace, write: writeGrace, stall: cmp.Or(cfg.StoreStall, storeStall)},
 		network:      cfg.Network,
 		dependencies: cfg.Dependencies,
-		retention:    cfg.Retention,
 		tempDir:      cfg.TempDir,
 		log:          cfg.Log,
 		now:          cfg.Now,
 		metrics:      cfg.Metrics,
 		observer:     cfg.Observer,
 		tracer:       cfg.Tracer,
+		pool:         cfg.Pool,
 	}
 	if cfg.Sessions != nil {
-		s.sessions = &sessions{Sessions: cfg.Sessions, maxTTL: orDefault(cfg.MaxSessionTTL, DefaultMaxSessionTTL)}
-		s.sessions.ttl = min(orDefault(cfg.SessionTTL, DefaultSessionTTL), s.sessions.maxTTL)
-		s.sessions.idle = min(orDefault(cfg.SessionIdle, DefaultSessionIdle), s.sessions.maxTTL)
+		s.sessions = &sessions{Sessions: cfg.Sessions, maxTTL: cmp.Or(cfg.MaxSessionTTL, DefaultMaxSessionTTL)}
+		s.sessions.ttl = min(cmp.Or(cfg.SessionTTL, DefaultSessionTTL), s.sessions.maxTTL)
+		s.sessions.idle = min(cmp.Or(cfg.SessionIdle, DefaultSessionIdle), s.sessions.maxTTL)
 	}
-	s.runs, s.cancelRuns = context.WithCancel(context.Background())
-	several, intake := func() bool { return s.keys.Len() > 1 }, orDefault(cfg.MaxIntake, DefaultMaxIntake)
-	s.intake = places{most: intake, share: several, what: "large requests", are: "are being read", retryAfter: intakeRetry}
-	s.transfers = places{most: intake, share: several, what: "files of sessions", are: "are under way", retryAfter: transferRetry}
-	s.running.byID = map[string]*execution{}
-	s.running.detached = places{most: maxDetached, share: several, what: "runs", are: "go on without a client", retryAfter: detachedRetry}
+	several := func() bool { return s.keys.Len() > 1 }
+	s.transfers = places{most: cmp.Or(cfg.MaxIntake, DefaultMaxIntake), share: several, what: "files of sessions", are: "are under way", retryAfter: transferRetry}
 	s.unread.byOwner, s.unread.maxBytes, s.unread.share = map[string]waiting{}, maxUnreadBytes, several
 	s.agents = newAgents(cfg.Agent, several)
 	if s.limits == (runner.Limits{}) {
@@ -256,30 +228,26 @@ func New(cfg Config) (*Server, error) {
 	if s.tracer == nil {
 		s.tracer = noop.NewTracerProvider().Tracer("")
 	}
-	s.book = &book{
-		store: s.store, service: orDefault(cfg.ServiceID, rand.Text()), instance: rand.Text(),
-		ttl: orDefault(cfg.ResultTTL, DefaultResultTTL), now: s.now,
-	}
 	most, err := mostConnections(cfg.MaxConnections)
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.connections = newConnections(most, s.log)
-	if err := sweepWorkspaces(s.tempDir); err != nil {
-		return nil, fmt.Errorf("server: temporary folder: %w", err)
-	}
 	if s.browsers, err = newBrowserRules(s.keys.Len() > 0, s.listen, s.publicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	if s.fetcher, err = newFetcher(cfg.FetchAllow); err != nil {
+	seen := &witness{next: cfg.Runner, now: s.now}
+	if s.executor, err = NewExecutor(ExecutorConfig{
+		Runner: seen, Sessions: cfg.Sessions, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
+		Network: cfg.Network, Dependencies: cfg.Dependencies, Limits: cfg.Limits, MaxTimeout: cfg.MaxTimeout, MaxUpload: cfg.MaxUpload,
+		MaxIntake: cfg.MaxIntake, FetchAllow: cfg.FetchAllow, Share: several, ServiceID: cfg.ServiceID, ResultTTL: cfg.ResultTTL,
+		Retention: cfg.Retention, StoreStall: cfg.StoreStall, TempDir: cfg.TempDir, Stored: s.observer.Stored, Tracer: cfg.Tracer, Log: cfg.Log, Now: cfg.Now,
+	}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	seen := &witness{next: cfg.Runner, now: s.now}
-	s.runner = seen
-	s.pool = cfg.Pool
 	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, starts: cfg.Starts, store: s.store.Ready, disk: newDiskProbe(s.tempDir).ready, log: s.log, now: s.now}
 	if cfg.Prober != nil {
-		if s.ready.prober, err = s.newProber(cfg.Prober, orDefault(cfg.ProbeEvery, DefaultProbeEvery)); err != nil {
+		if s.ready.prober, err = s.newProber(cfg.Prober, cmp.Or(cfg.ProbeEvery, DefaultProbeEvery)); err != nil {
 			return nil, fmt.Errorf("server: %w", err)
 		}
 	}
@@ -291,51 +259,24 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
 	s.mcp = mcp.NewHandler(inside{s.echo}, s.log)
-	s.background.Go(s.sweepRecords)
-	s.background.Go(s.sweepRuns)
 	return s, nil
 }
 
 // Wait returns when no run goes on, those that no client waits for included, or
 // with ctx's error.
-func (s *Server) Wait(ctx context.Context) error {
-	if err := s.running.wait(ctx); err != nil {
-		return fmt.Errorf("server: runs go on: %w", err)
-	}
-	return nil
-}
+func (s *Server) Wait(ctx context.Context) error { return s.executor.Wait(ctx) }
 
 // CancelRuns ends every run that goes on, and each that begins after it. Their
 // callers still get a reply, with what there was until then.
-func (s *Server) CancelRuns() { s.cancelRuns() }
+func (s *Server) CancelRuns() { s.executor.CancelRuns() }
 
-// Close cancels all runs and waits, within closeTime, until nothing of the Server
-// goes on. Its handler must not be called any more.
+// Close cancels all runs and waits, within a time, until nothing of the Server goes on. Its
+// handler must not be called any more.
 func (s *Server) Close() error {
-	s.CancelRuns()
 	s.mcp.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	swept := make(chan struct{})
-	go func() { s.background.Wait(); close(swept) }()
-	select {
-	case <-swept:
-	case <-ctx.Done():
-	}
-	return s.Wait(ctx)
+	defer s.background.Wait() // they end with their runs
+	return s.executor.Close()
 }
-
-// closeTime bounds the end of runs that are cancelled: the sandbox is killed, and
-// what there is of a reply stored.
-const closeTime = 15 * time.Second
 
 // Handler is the whole API.
 func (s *Server) Handler() http.Handler { return s.echo }
-
-func orDefault[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
-}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -39,15 +37,6 @@ type sessions struct {
 // sessionKey is where a request's session id is kept in its echo.Context.
 const sessionKey = "session"
 
-// sessionIDs are what sessionID makes.
-var sessionIDs = regexp.MustCompile(`^ses_[0-9A-HJKMNP-TV-Z]{26}$`)
-
-// sessionID returns a new id: sortable by time, with 80 random bits.
-func sessionID(now time.Time) (string, error) {
-	id, err := runID(now)
-	return "ses_" + strings.TrimPrefix(id, "run_"), err
-}
-
 // sessionEntry is a session as its owner sees it.
 type sessionEntry struct {
 	ID             string     `json:"id"`
@@ -69,7 +58,7 @@ func (s *Server) aboutSession(info runner.SessionInfo) sessionEntry {
 		IdleSeconds: info.Idle.Seconds(), Status: "idle", Waiting: info.Waiting,
 		KernelRestarts: info.KernelRestarts, Network: info.Network,
 	}
-	if env := s.byName(info.Environment); env != nil {
+	if env := s.executor.byName(info.Environment); env != nil {
 		entry.Language = env.Language
 	}
 	if info.Running {
@@ -79,13 +68,10 @@ func (s *Server) aboutSession(info runner.SessionInfo) sessionEntry {
 		if idle.After(info.Expires) {
 			idle = info.Expires
 		}
-		entry.IdleExpiresAt = ptr(stamp(idle))
+		entry.IdleExpiresAt = new(stamp(idle))
 	}
 	return entry
 }
-
-// stamp is a time as answers have it.
-func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // errNoSessions is the answer of a service that offers none.
 func errNoSessions() *problem {

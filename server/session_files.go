@@ -33,7 +33,7 @@ type sessionFile struct {
 func aboutFile(f runner.FileInfo) sessionFile {
 	entry := sessionFile{Path: dataDir + f.Path, Name: path.Base(f.Path), Kind: f.Kind, ModifiedAt: modified(f)}
 	if f.Kind == runner.FileRegular {
-		entry.Bytes, entry.MediaType = max(0, f.Size), ptr(storage.NamedType(entry.Name))
+		entry.Bytes, entry.MediaType = max(0, f.Size), new(storage.NamedType(entry.Name))
 	}
 	return entry
 }

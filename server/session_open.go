@@ -12,7 +12,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"notebox/environments"
 	"notebox/runner"
 )
 
@@ -38,7 +37,7 @@ var sessionParts = []string{"language", "ttl", "idle", "files", "env", "dependen
 func (req *sessionRequest) setPart(name string, raw []byte) (err error) {
 	switch name {
 	case "language":
-		req.Language = ptr(text(raw))
+		req.Language = new(text(raw))
 	case "ttl":
 		req.TTL, err = parseSeconds(name, string(raw))
 	case "idle":
@@ -85,7 +84,7 @@ func (s *Server) readSessionRequest(r *http.Request, work *workspace) (*sessionR
 
 // takeFiles moves Files to the inputs.
 func (req *sessionRequest) takeFiles(work *workspace) error {
-	err := req.inputs.take(req.Files, work)
+	err := takeFiles(&req.inputs, req.Files, work)
 	req.Files = nil
 	return err
 }
@@ -122,8 +121,8 @@ func (s *Server) openSession(c echo.Context) error {
 	if err := errors.Join(mayOpen(), caller.MayUseCPU()); err != nil {
 		return err // before its body is read
 	}
-	work := s.newWorkspace(caller.Owner())
-	defer s.clear(c.Request().Context(), work)
+	work := s.executor.newWorkspace(caller.Owner())
+	defer s.executor.clear(c.Request().Context(), work)
 	r := c.Request()
 	req, err := s.readSessionRequest(r, work)
 	if err != nil {
@@ -133,21 +132,21 @@ func (s *Server) openSession(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	env := s.byName(spec.Environment.Name)
-	packages, err := s.dependenciesOf(env, req.Dependencies)
+	env := s.executor.byName(spec.Environment.Name)
+	packages, err := s.executor.dependenciesOf(env, plain(req.Dependencies))
 	if err != nil {
 		return err
 	}
-	if spec.Inputs, err = s.gather(r.Context(), spec.Owner, &req.inputs, spec.Limits.DataSize, work); err != nil {
+	if spec.Inputs, err = s.executor.gather(r.Context(), spec.Owner, &req.inputs, spec.Limits.DataSize, work); err != nil {
 		return err
 	}
 	work.leave()
 	if err := mayOpen(); err != nil { // others may have been opened since
 		return err
 	}
-	release, err := s.installForSession(r.Context(), caller, env, packages, &spec)
+	release, err := s.executor.installForSession(r.Context(), caller, env, packages, &spec)
 	if err != nil {
-		return s.whyNot(r.Context(), err)
+		return s.executor.whyNot(r.Context(), err)
 	}
 	spec.Ended = release
 	session, err := s.open(r.Context(), spec)
@@ -168,15 +167,15 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	caller := callerOf(c)
 	env := &s.environments[0]
 	if req.Language != nil {
-		if env = s.byLanguage(string(*req.Language)); env == nil {
+		if env = s.executor.byLanguage(string(*req.Language)); env == nil {
 			return spec, unfit("language", "%s is not known; there are: %s; bash runs in a session of each of them",
-				quote(string(*req.Language)), strings.Join(s.languages(), ", "))
+				quote(string(*req.Language)), strings.Join(s.executor.languages(), ", "))
 		}
 	}
 	if err := caller.MayUse(env.Name, env.Language); err != nil {
 		return spec, err
 	}
-	if err := s.mustBeAvailable(env); err != nil {
+	if err := s.executor.mustBeAvailable(env); err != nil {
 		return spec, err
 	}
 	spec = runner.SessionSpec{
@@ -194,7 +193,7 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	if spec.Idle, err = s.sessionTime("idle", req.Idle, min(s.sessions.idle, spec.TTL)); err != nil {
 		return spec, err
 	}
-	if spec.Env, err = kernelEnv(req.Env); err != nil {
+	if spec.Env, err = kernelEnv(req.Env.plain()); err != nil {
 		return spec, err
 	}
 	if room := spec.Limits.DataSize; req.inputs.size() > room {
@@ -207,32 +206,12 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	return spec, err
 }
 
-// LimitsOf are those of an environment's sandboxes: the service's, and no less than what
-// the environment needs.
-func LimitsOf(env environments.Environment, l runner.Limits) runner.Limits {
-	needs := env.Needs
-	l.Memory = max(l.Memory, int64(needs.Memory))
-	l.DataSize = max(l.DataSize, int64(needs.DataSize))
-	l.TmpSize = max(l.TmpSize, int64(needs.TmpSize))
-	l.Pids = max(l.Pids, needs.Pids)
-	l.Timeout = max(l.Timeout, time.Duration(needs.Timeout))
-	return l
-}
-
 // dataSizeOf is how many bytes a session's /mnt/data holds.
 func (s *Server) dataSizeOf(session runner.Session) int64 {
-	if env := s.byName(session.Info().Environment); env != nil {
+	if env := s.executor.byName(session.Info().Environment); env != nil {
 		return LimitsOf(*env, s.limits).DataSize
 	}
 	return s.limits.DataSize // its environment is not there any more
-}
-
-// EnvironmentOf is what sandboxes of an environment are started from.
-func EnvironmentOf(env environments.Environment) runner.Environment {
-	k := env.Kernel
-	return runner.Environment{Name: env.Name, Image: env.Image, Kernel: runner.Kernel{
-		Name: k.Name, WarmUp: k.WarmUp, Interrupts: k.Interrupts, Finishes: k.Finishes, Env: k.Env,
-	}}
 }
 
 // minSessionTime is the shortest that a session may ask for: below it, it could be over
@@ -250,24 +229,12 @@ func (s *Server) sessionTime(field string, asked *seconds, fallback time.Duratio
 	return time.Duration(f * float64(time.Second)), nil
 }
 
-// gather finds and fetches a request's inputs, for a /mnt/data of so many bytes.
-func (s *Server) gather(ctx context.Context, owner string, all *inputs, room int64, work *workspace) ([]runner.Input, error) {
-	if err := s.findInputs(ctx, owner, all, room); err != nil {
-		return nil, err
-	}
-	budget := min(s.maxUpload, room-all.size())
-	if err := s.fetcher.fetchAll(ctx, all, budget, work); err != nil {
-		return nil, err
-	}
-	return all.spec(), nil
-}
-
 // open opens a session. One whose client has left meanwhile is nobody's, and closed.
 func (s *Server) open(ctx context.Context, spec runner.SessionSpec) (session runner.Session, err error) {
 	err = inTime(ctx, sessionOpenTime, func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(s.runs, cancel)() // the service ends
+		defer context.AfterFunc(s.executor.Life(), cancel)() // the service ends
 		session, err = s.sessions.Open(ctx, spec)
 		return err
 	})
@@ -276,7 +243,7 @@ func (s *Server) open(ctx context.Context, spec runner.SessionSpec) (session run
 	case errors.As(err, &full) && full.Code == runner.CodeFull:
 		return nil, &problem{status: http.StatusTooManyRequests, text: full.Message, retryAfter: full.RetryAfter, cause: err}
 	case err != nil:
-		return nil, s.whyNot(ctx, ofInputs(err))
+		return nil, s.executor.whyNot(ctx, ofInputs(err))
 	case ctx.Err() == nil:
 		return session, nil
 	}

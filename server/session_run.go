@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,14 +25,14 @@ func isBash(language string) bool { return slices.Contains(bashNames, strings.To
 
 // asksBash reports whether a request is one for bash: by its language, or else by the type
 // of its body or the name of its program.
-func (s *Server) asksBash(req *request, entrypoint string) bool {
-	if req.Language != nil {
-		return isBash(string(*req.Language))
+func (x *Executor) asksBash(o *Order, entrypoint string) bool {
+	if o.Language != nil {
+		return isBash(*o.Language)
 	}
-	if env := s.byMediaType(req.mediaType); env != nil {
+	if env := x.byMediaType(o.MediaType); env != nil {
 		return isBash(env.Language)
 	}
-	env := s.byExtension(entrypoint)
+	env := x.byExtension(entrypoint)
 	return env != nil && isBash(env.Language)
 }
 
@@ -62,40 +63,40 @@ func (in *inSession) whyLost() error {
 }
 
 // planSession sets a plan's session and environment.
-func (s *Server) planSession(p *plan, req *request, cells []string, book []byte, caller *access.Caller) error {
-	if s.sessions == nil {
-		return &problem{status: http.StatusForbidden, field: "session", text: errNoSessions().text}
+func (x *Executor) planSession(p *plan, o *Order, cells []string, book []byte, caller *access.Caller) error {
+	if x.sessions == nil {
+		return &problem{status: http.StatusForbidden, field: "session", text: "this service's operator allows no sessions"}
 	}
-	in := &inSession{id: string(*req.Session), owner: caller.Owner()}
-	if err := in.find(s.sessions); err != nil {
+	in := &inSession{id: *o.Session, owner: caller.Owner()}
+	if err := in.find(x.sessions); err != nil {
 		return err
 	}
-	if len(req.Env) > 0 {
+	if len(o.Env) > 0 {
 		return unfit("env", "is the session's: give it when the session is opened")
 	}
-	if len(req.Dependencies) > 0 {
+	if len(o.Dependencies) > 0 {
 		return unfit("dependencies", "are the session's: give them when the session is opened")
 	}
-	if err := in.network(req, caller); err != nil {
+	if err := in.network(o, caller); err != nil {
 		return err
 	}
-	env, err := s.sessionEnvironment(in)
+	env, err := x.sessionEnvironment(in)
 	if err != nil {
 		return err
 	}
 	p.session, p.environment = in, env
-	if !isBash(env.Language) && s.asksBash(req, p.entrypoint) {
+	if !isBash(env.Language) && x.asksBash(o, p.entrypoint) {
 		if p.entrypoint != "" {
 			cells = []string{bash + " " + shellWord(dataDir+p.entrypoint)}
 		}
-		in.command, err = s.commandOf(cells, book, req.mediaType)
+		in.command, err = x.commandOf(cells, book, o.MediaType)
 		return err
 	}
-	return s.agrees(p, req, book)
+	return x.agrees(p, o, book)
 }
 
 // find looks the session up; that it is over is not an error of this.
-func (in *inSession) find(all *sessions) error {
+func (in *inSession) find(all runner.Sessions) error {
 	if !sessionIDs.MatchString(in.id) {
 		return noSuchSession()
 	}
@@ -122,9 +123,9 @@ func noSuchSession() *problem {
 
 // network refuses what the session is not, and a session with a network to a key that
 // may have none any more.
-func (in *inSession) network(req *request, caller *access.Caller) error {
+func (in *inSession) network(o *Order, caller *access.Caller) error {
 	has := in.session != nil && in.session.Info().Network
-	if req.Network != nil && (*req.Network || has) {
+	if o.Network != nil && (*o.Network || has) {
 		return unfit("network", "is the session's: give it when the session is opened")
 	}
 	if has {
@@ -134,15 +135,15 @@ func (in *inSession) network(req *request, caller *access.Caller) error {
 }
 
 // sessionEnvironment is that of the session.
-func (s *Server) sessionEnvironment(in *inSession) (*environments.Environment, error) {
+func (x *Executor) sessionEnvironment(in *inSession) (*environments.Environment, error) {
 	if in.session == nil {
-		return &s.environments[0], nil // no run comes of it
+		return &x.environments[0], nil // no run comes of it
 	}
 	name := in.session.Info().Environment
-	env := s.byName(name)
+	env := x.byName(name)
 	if env == nil {
 		return nil, &problem{
-			status: http.StatusServiceUnavailable, field: "session", retryAfter: readyFor,
+			status: http.StatusServiceUnavailable, field: "session", retryAfter: storeRetry,
 			text: "its environment is not configured any more", cause: fmt.Errorf("a session of the environment %q", name),
 		}
 	}
@@ -150,7 +151,7 @@ func (s *Server) sessionEnvironment(in *inSession) (*environments.Environment, e
 }
 
 // agrees holds all that a request says of languages against its session's.
-func (s *Server) agrees(p *plan, req *request, book []byte) error {
+func (x *Executor) agrees(p *plan, o *Order, book []byte) error {
 	env := p.environment
 	one := func(field, language string, other *environments.Environment) error {
 		switch {
@@ -165,20 +166,20 @@ func (s *Server) agrees(p *plan, req *request, book []byte) error {
 	}
 	if book != nil {
 		language := notebook.Language(book)
-		if err := one("notebook.metadata.kernelspec.language", language, s.byLanguage(language)); err != nil {
+		if err := one("notebook.metadata.kernelspec.language", language, x.byLanguage(language)); err != nil {
 			return err
 		}
 	}
-	if other := s.byMediaType(req.mediaType); other != nil {
-		if err := one("Content-Type", req.mediaType, other); err != nil {
+	if other := x.byMediaType(o.MediaType); other != nil {
+		if err := one("Content-Type", o.MediaType, other); err != nil {
 			return err
 		}
 	}
-	if req.Language != nil {
-		language := string(*req.Language)
-		return one("language", language, s.byLanguage(language))
+	if o.Language != nil {
+		language := *o.Language
+		return one("language", language, x.byLanguage(language))
 	}
-	if other := s.byExtension(p.entrypoint); other != nil {
+	if other := x.byExtension(p.entrypoint); other != nil {
 		return one("entrypoint", other.Language, other)
 	}
 	return nil
@@ -194,8 +195,8 @@ func runs(env *environments.Environment, alone, beside string) string {
 }
 
 // commandOf is the one command of a request for bash.
-func (s *Server) commandOf(cells []string, book []byte, mediaType string) (string, error) {
-	typed := s.byMediaType(mediaType)
+func (x *Executor) commandOf(cells []string, book []byte, mediaType string) (string, error) {
+	typed := x.byMediaType(mediaType)
 	switch {
 	case book != nil:
 		return "", unfit("notebook", "cannot be run by %s: give one command as code", bash)
@@ -213,30 +214,30 @@ func (s *Server) commandOf(cells []string, book []byte, mediaType string) (strin
 	return cells[0], nil
 }
 
-func (s *Server) byName(name string) *environments.Environment {
-	for i := range s.environments {
-		if s.environments[i].Name == name {
-			return &s.environments[i]
+func (x *Executor) byName(name string) *environments.Environment {
+	for i := range x.environments {
+		if x.environments[i].Name == name {
+			return &x.environments[i]
 		}
 	}
 	return nil
 }
 
-func (s *Server) byMediaType(mediaType string) *environments.Environment {
-	for i := range s.environments {
-		if slices.Contains(s.environments[i].MediaTypes, mediaType) {
-			return &s.environments[i]
+func (x *Executor) byMediaType(mediaType string) *environments.Environment {
+	for i := range x.environments {
+		if slices.Contains(x.environments[i].MediaTypes, mediaType) {
+			return &x.environments[i]
 		}
 	}
 	return nil
 }
 
 // runnerOf is what a plan is run by.
-func (s *Server) runnerOf(p *plan) runner.Runner {
+func (x *Executor) runnerOf(p *plan) runner.Runner {
 	if p.session != nil {
 		return p.session.session
 	}
-	return s.runner
+	return x.runner
 }
 
 // sessionRef is what a reply says of the session that its run was in.
@@ -270,14 +271,14 @@ func unshown(out *runner.Outcome) *exception {
 }
 
 // hintFor is hint, and what there is to say of a session.
-func (s *Server) hintFor(p *plan, out *runner.Outcome, r *notebook.Result) string {
+func (x *Executor) hintFor(p *plan, out *runner.Outcome, r *notebook.Result) string {
 	text := hint(p, out, r)
 	if p.session == nil {
 		return text
 	}
 	if out.Status == runner.StatusCancelled {
 		var gone *runner.GoneError
-		if _, err := s.sessions.Find(p.session.owner, p.session.id); errors.As(err, &gone) {
+		if _, err := x.sessions.Find(p.session.owner, p.session.id); errors.As(err, &gone) {
 			text = "The run ended with its session: " + goneText(gone) + "; open another session, and send files and code again."
 		}
 	}
@@ -289,3 +290,15 @@ func (s *Server) hintFor(p *plan, out *runner.Outcome, r *notebook.Result) strin
 	}
 	return text
 }
+
+// sessionIDs are what sessionID makes.
+var sessionIDs = regexp.MustCompile(`^ses_[0-9A-HJKMNP-TV-Z]{26}$`)
+
+// sessionID returns a new id: sortable by time, with 80 random bits.
+func sessionID(now time.Time) (string, error) {
+	id, err := runID(now)
+	return "ses_" + strings.TrimPrefix(id, "run_"), err
+}
+
+// stamp is a time as answers have it.
+func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

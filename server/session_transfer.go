@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +48,7 @@ func (s *Server) readSessionFile(c echo.Context) error {
 		}
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
-		after := cmp.Or(s.pace.stall, storeStall)
+		after := s.pace.stall
 		stall := time.AfterFunc(after, func() { cancel(errStalled) })
 		defer stall.Stop()
 		info, content, err := session.Read(ctx, name)
@@ -130,8 +129,8 @@ func (s *Server) writeSessionFile(c echo.Context) error {
 		if r.ContentLength > most {
 			return tooLarge("", "the body is larger than %d bytes", most)
 		}
-		body := &bodyReader{Reader: http.MaxBytesReader(nil, r.Body, most)}
-		timed, steady, stop := watchStall(r.Context(), body, cmp.Or(s.pace.stall, storeStall))
+		body := &watchedReader{Reader: http.MaxBytesReader(nil, r.Body, most)}
+		timed, steady, stop := watchStall(r.Context(), body, s.pace.stall)
 		defer stop()
 		isNew := isMissing(timed, session, name)
 		written, err := session.Write(timed, name, steady)
@@ -155,19 +154,4 @@ func isMissing(ctx context.Context, session runner.Session, name string) bool {
 	}
 	var failed *runner.FileError
 	return errors.As(err, &failed) && failed.Code == runner.FileNotFound
-}
-
-// bodyReader remembers why a body could not be read: that is the client's affair, the
-// rest is the sandbox's.
-type bodyReader struct {
-	io.Reader
-	failed error
-}
-
-func (b *bodyReader) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err != nil && err != io.EOF {
-		b.failed = err
-	}
-	return n, err
 }

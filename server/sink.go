@@ -41,9 +41,9 @@ type sink struct {
 }
 
 // newSink returns the sink of a run. Its end must be called.
-func (s *Server) newSink(ctx context.Context, p *plan, to listener) *sink {
+func (x *Executor) newSink(ctx context.Context, p *plan, to listener) *sink {
 	k := &sink{
-		keeper:  &keeper{store: s.store, log: s.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: s.tempDir, stall: storeStall},
+		keeper:  &keeper{store: x.store, log: x.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: x.tempDir, stall: storeStall},
 		partial: newPartial(p.spec),
 		decoder: notebook.NewDecoder(decodeLimits(p.spec)),
 	}
@@ -101,7 +101,7 @@ func (s *sink) File(ctx context.Context, name string, content io.Reader) error {
 	switch {
 	case err == nil:
 		entry.MediaType, entry.SHA256, entry.URL = object.MediaType, object.SHA256, object.url
-		entry.ExpiresAt = ptr(object.expires.UTC().Truncate(time.Second))
+		entry.ExpiresAt = new(object.expires.UTC().Truncate(time.Second))
 	case errors.As(err, &lost):
 		entry.Error, entry.Retry = lost.text, lost.retry
 	default:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,7 +74,7 @@ func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone
 		return err
 	})(c)
 	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
-		err = s.whyNot(ctx, err)
+		err = s.executor.whyNot(ctx, err)
 		e.end(problemOf(err))
 		return err // which is answered as ever where nothing was sent
 	}
@@ -85,7 +86,7 @@ func (s *Server) newEventStream(c echo.Context, id string, most int64, gone func
 		response: c.Response(), out: outgoingOf(c), id: id, most: most, gone: gone,
 		right: make(chan struct{}, 1), wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	go e.write(orDefault(s.pace.head, headDelay), orDefault(s.pace.alive, keepAlive))
+	go e.write(cmp.Or(s.pace.head, headDelay), cmp.Or(s.pace.alive, keepAlive))
 	return e
 }
 

@@ -28,41 +28,41 @@ const (
 
 // sweepRecords removes expired records until the service ends. Any number of services
 // may do it at once: each removal is by itself, and one that finds nothing is well.
-func (s *Server) sweepRecords() {
-	s.repeat(sweepFirst, sweepEvery, "expired records", s.sweepOnce)
+func (x *Executor) sweepRecords() {
+	x.repeat(sweepFirst, sweepEvery, "expired records", x.sweepOnce)
 }
 
 // repeat sweeps until the service ends.
-func (s *Server) repeat(first, every time.Duration, what string, sweep func(context.Context) error) {
+func (x *Executor) repeat(first, every time.Duration, what string, sweep func(context.Context) error) {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.runs.Done():
+		case <-x.runs.Done():
 			return
 		case <-timer.C:
 		}
-		ctx, cancel := context.WithTimeout(s.runs, sweepTime)
-		if err := sweep(ctx); err != nil && s.runs.Err() == nil {
-			s.log.Warn(what+" are left for the next sweep", "error", err)
+		ctx, cancel := context.WithTimeout(x.runs, sweepTime)
+		if err := sweep(ctx); err != nil && x.runs.Err() == nil {
+			x.log.Warn(what+" are left for the next sweep", "error", err)
 		}
 		cancel()
 		timer.Reset(every)
 	}
 }
 
-func (s *Server) sweepOnce(ctx context.Context) error {
+func (x *Executor) sweepOnce(ctx context.Context) error {
 	return errors.Join(
-		s.sweepFolder(ctx, executionRecords, s.book.sweepExecution),
-		s.sweepFolder(ctx, idempotencyRecords, s.book.sweepChain),
+		x.sweepFolder(ctx, executionRecords, x.book.sweepExecution),
+		x.sweepFolder(ctx, idempotencyRecords, x.book.sweepChain),
 	)
 }
 
 // sweepFolder calls sweep for each execution or chain, with what its records' keys
 // have in common.
-func (s *Server) sweepFolder(ctx context.Context, folder string, sweep func(ctx context.Context, key string) error) error {
+func (x *Executor) sweepFolder(ctx context.Context, folder string, sweep func(ctx context.Context, key string) error) error {
 	previous, failed := "", []error(nil)
-	for key, err := range s.store.List(ctx, storage.RecordKey(folder)) {
+	for key, err := range x.store.List(ctx, storage.RecordKey(folder)) {
 		if err != nil {
 			return err
 		}

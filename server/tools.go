@@ -82,14 +82,14 @@ func (s *Server) toolLanguages(caller *access.Caller, wanted string) ([]tool.Lan
 func (s *Server) languagesBeside(live *environments.Environment, caller *access.Caller, wanted string) ([]tool.Language, error) {
 	var all []tool.Language
 	there := func(e *environments.Environment) bool { return e == live || s.available(e.Name) }
-	first := s.byLanguage(wanted)
+	first := s.executor.byLanguage(wanted)
 	switch {
 	case wanted == "":
-		first = s.byLanguage(toolLanguage)
+		first = s.executor.byLanguage(toolLanguage)
 	case first == nil || !caller.Sees(first.Name, first.Language):
-		return nil, unfit("language", "%s is not known; there are: %s", quote(wanted), strings.Join(s.languages(), ", "))
+		return nil, unfit("language", "%s is not known; there are: %s", quote(wanted), strings.Join(s.executor.languages(), ", "))
 	case !there(first):
-		return nil, s.mustBeAvailable(first)
+		return nil, s.executor.mustBeAvailable(first)
 	}
 	for i := range s.environments {
 		e := &s.environments[i]
@@ -97,7 +97,7 @@ func (s *Server) languagesBeside(live *environments.Environment, caller *access.
 			continue
 		}
 		l := tool.Language{Name: e.Language, Aliases: e.Aliases, Title: e.DisplayName, Packages: packageNames(e), Notes: e.Notes}
-		if s.canInstall(e) {
+		if s.executor.canInstall(e) {
 			l.Dependencies, l.Allowed = e.Dependencies.Notation, s.dependencies.Allowed()
 		}
 		if e == first {

@@ -58,7 +58,7 @@ func (s *Server) callTool(c echo.Context) error {
 		return err // before its body is read
 	}
 	var asked *toolRequest
-	t, err := s.begin(c, wishes{}, func(r *http.Request, work *workspace) (*request, error) {
+	run, err := s.begin(c, wishes{}, func(r *http.Request, work *workspace) (*Order, error) {
 		read, err := s.readToolRequest(r, work)
 		if err != nil {
 			return nil, err
@@ -67,24 +67,18 @@ func (s *Server) callTool(c echo.Context) error {
 		if asked.languages, err = s.languagesOfCall(callerOf(c), asked); err != nil {
 			return nil, err
 		}
-		return asked.request(s.maxTimeout, work)
+		return asked.order(s.maxTimeout, work)
 	})
 	if err != nil {
 		return s.refuse(c, asked, err)
 	}
-	defer t.leave()
-	c.Set(runKey, t.id)
-	e := t.own
-	t.start(silence{})
-	end, err := t.wait(c.Request().Context())
-	switch {
-	case err != nil || c.Request().Context().Err() != nil:
-		return s.whyNot(c.Request().Context(), err)
-	case end.problem != nil:
-		return s.refuse(c, asked, end.problem)
+	defer run.Leave()
+	run.Start(silence{})
+	if _, err := run.Wait(c.Request().Context()); err != nil {
+		return s.refuse(c, asked, err)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswerOf(asked, e.plan, e.answer))
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswerOf(asked, run.Language(), run.Result()))
 }
 
 // errAbout is of a call that asks about the tool, and wants nothing to be run.
@@ -119,7 +113,7 @@ func (s *Server) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]t
 	var live *environments.Environment
 	if s.sessions != nil {
 		if session, err := s.sessions.Find(caller.Owner(), string(*asked.Session)); err == nil { // else the run is refused
-			live = s.byName(session.Info().Environment)
+			live = s.executor.byName(session.Info().Environment)
 		}
 	}
 	command := isBash(wanted)
@@ -134,10 +128,10 @@ func (s *Server) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]t
 	return append(all, beside), err
 }
 
-func toolAnswerOf(asked *toolRequest, p *plan, a *reply) toolAnswer {
+func toolAnswerOf(asked *toolRequest, language string, a *reply) toolAnswer {
 	out := toolAnswer{
 		Message:  tool.Message(asked.call, resultOf(a), asked.options),
-		Notation: asked.call.Notation, Ran: true, Code: asked.call.Code, Language: p.kernel().Language, Dependencies: asked.call.Dependencies,
+		Notation: asked.call.Notation, Ran: true, Code: asked.call.Code, Language: language, Dependencies: asked.call.Dependencies,
 	}
 	slim := *a
 	slim.Images = slices.Clone(a.Images)
@@ -184,34 +178,34 @@ func (asked *toolRequest) ofModel(err error) error {
 	return nil
 }
 
-// request is what is run. Its error is a *tool.CallError where the call is no good.
-func (asked *toolRequest) request(maxTimeout time.Duration, work *workspace) (*request, error) {
+// order is what is run. Its error is a *tool.CallError where the call is no good.
+func (asked *toolRequest) order(maxTimeout time.Duration, work *workspace) (*Order, error) {
 	if err := asked.read(); err != nil {
 		return nil, err
 	}
 	if asked.call.About {
 		return nil, errAbout
 	}
-	req := &request{
-		Code: ptr(text(asked.call.Code)), Session: asked.Session, Env: asked.Env,
-		Network: asked.Network, Timeout: asked.Timeout, linkImages: !asked.options.ImageParts,
-		Dependencies: texts(asked.call.Dependencies),
+	o := &Order{
+		Code: &asked.call.Code, Session: (*string)(asked.Session), Env: asked.Env.plain(),
+		Network: asked.Network, Timeout: (*float64)(asked.Timeout), LinkImages: !asked.options.ImageParts,
+		Dependencies: asked.call.Dependencies,
 	}
-	if asked.Session != nil && len(req.Dependencies) > 0 {
+	if asked.Session != nil && len(o.Dependencies) > 0 {
 		return nil, tool.ErrSessionPackages
 	}
 	switch {
 	case asked.call.Language != "":
-		req.Language = ptr(text(asked.call.Language))
+		o.Language = &asked.call.Language
 	case asked.Session == nil || asked.Language != nil:
-		req.Language = ptr(text(asked.languages[0].Name))
+		o.Language = &asked.languages[0].Name
 	}
-	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (req.Timeout == nil || wanted < float64(*req.Timeout)) {
-		req.Timeout = ptr(seconds(wanted))
+	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (o.Timeout == nil || wanted < *o.Timeout) {
+		o.Timeout = &wanted
 	}
-	err := req.inputs.take(asked.Files, work)
+	err := takeFiles(&o.Inputs, asked.Files, work)
 	asked.Files = nil // which waits with the run
-	return req, err
+	return o, err
 }
 
 // read checks the fields and reads the call.

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"context"
+	"cmp"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -10,9 +10,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
-
-// RunAttribute is a span's attribute with the id of its run.
-const RunAttribute = "notebox.run.id"
 
 // callersTrace reads W3C's traceparent (https://www.w3.org/TR/trace-context/).
 // tracestate and baggage, which are a caller's data, are left where they are.
@@ -36,7 +33,7 @@ func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		if !span.IsRecording() {
 			return err
 		}
-		route, status := routeOf(c.Path()), c.Response().Status
+		route, status := cmp.Or(c.Path(), noRoute), c.Response().Status
 		span.SetName(methodOf(r.Method) + " " + route)
 		span.SetAttributes(
 			attribute.String("http.request.method", methodOf(r.Method)),
@@ -60,15 +57,4 @@ func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 // parentOnly is what of a request's headers is looked at.
 func parentOnly(h http.Header) propagation.MapCarrier {
 	return propagation.MapCarrier{"traceparent": h.Get("Traceparent")}
-}
-
-// EndSpan returns what ends a span, to be deferred. Where span.End itself is deferred
-// it finds a panic, and puts its text into the span, which may quote what is a
-// caller's.
-func EndSpan(span trace.Span) func() { return func() { span.End() } }
-
-// below returns ctx with the span that another context is in: a run outlives the
-// request that began it, and belongs to its trace all the same.
-func below(ctx, other context.Context) context.Context {
-	return trace.ContextWithSpan(ctx, trace.SpanFromContext(other))
 }

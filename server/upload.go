@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ func (s *Server) keepInputs(c echo.Context) error {
 	if mediaType != formType {
 		return unsupportedMedia("Content-Type: files are sent as %s", formType)
 	}
-	leave, err := s.intake.enter(ownerOf(c)) // drivers hold some MB of what they send
+	leave, err := s.executor.intake.enter(ownerOf(c)) // drivers hold some MB of what they send
 	if err != nil {
 		return err
 	}
@@ -89,14 +88,14 @@ func (u *upload) take(part *multipart.Part) error {
 	key, _ := inputKey(u.owner, id, storage.PartContent)
 	u.begun = append(u.begun, id)
 	whole := &watchedReader{Reader: part}
-	timed, steady, stop := watchStall(u.ctx, whole, cmp.Or(u.server.pace.stall, storeStall))
+	timed, steady, stop := watchStall(u.ctx, whole, u.server.pace.stall)
 	defer stop()
 	object, err := u.server.store.Put(timed, key, steady, path.Base(clean))
 	switch {
 	case err == nil:
-		u.kept = append(u.kept, u.server.about(id, clean, u.made, object))
+		u.kept = append(u.kept, u.server.executor.about(id, clean, u.made, object))
 		return nil
-	case whole.failed:
+	case whole.failed != nil:
 		return ofBody(err, notAForm)
 	case context.Cause(timed) == errStalled:
 		err = errors.Join(errStalled, err)
@@ -150,7 +149,7 @@ func (u *upload) undo() {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return u.server.removeInput(ctx, u.owner, id)
+			return u.server.executor.removeInput(ctx, u.owner, id)
 		})
 	}
 	if err := group.Wait(); err != nil {

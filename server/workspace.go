@@ -39,15 +39,15 @@ type workspace struct {
 }
 
 // newWorkspace returns one for a request of an owner. The caller gives it to clear.
-func (s *Server) newWorkspace(owner string) *workspace {
-	return &workspace{parent: s.tempDir, owner: owner, enter: func() (func(), error) { return s.intake.enter(owner) }}
+func (x *Executor) newWorkspace(owner string) *workspace {
+	return &workspace{parent: x.tempDir, owner: owner, enter: func() (func(), error) { return x.intake.enter(owner) }}
 }
 
 // clear removes the files of a request, and gives its place back.
-func (s *Server) clear(ctx context.Context, w *workspace) {
+func (x *Executor) clear(ctx context.Context, w *workspace) {
 	w.leave()
 	if err := w.remove(); err != nil {
-		s.log.ErrorContext(ctx, "a request's temporary folder is left", "error", err)
+		x.log.ErrorContext(ctx, "a request's temporary folder is left", "error", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func New(c Config) (*Bot, error) {
 		return nil, err
 	}
 	b := &Bot{config: c, limits: c.Limits.orDefault(), access: allowed, log: c.Log, heard: newHeard(remembered)}
-	fill(&b.config.UploadLimit, DefaultUploadLimit)
+	b.config.UploadLimit = cmp.Or(b.config.UploadLimit, DefaultUploadLimit)
 	if b.log == nil {
 		b.log = slog.Default()
 	}

@@ -1,6 +1,9 @@
 package discord
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Limits bound what a bot takes on. A zero field is DefaultLimits'.
 type Limits struct {
@@ -28,21 +31,14 @@ func DefaultLimits() Limits {
 
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits()
-	fill(&l.AtOnce, d.AtOnce)
-	fill(&l.Waiting, d.Waiting)
-	fill(&l.Channels, d.Channels)
-	fill(&l.Attachments, d.Attachments)
-	fill(&l.Attachment, d.Attachment)
-	fill(&l.Files, d.Files)
-	fill(&l.Messages, d.Messages)
+	l.AtOnce = cmp.Or(l.AtOnce, d.AtOnce)
+	l.Waiting = cmp.Or(l.Waiting, d.Waiting)
+	l.Channels = cmp.Or(l.Channels, d.Channels)
+	l.Attachments = cmp.Or(l.Attachments, d.Attachments)
+	l.Attachment = cmp.Or(l.Attachment, d.Attachment)
+	l.Files = cmp.Or(l.Files, d.Files)
+	l.Messages = cmp.Or(l.Messages, d.Messages)
 	return l
-}
-
-func fill[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 const (

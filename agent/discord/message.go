@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func (b *Bot) answer(ctx context.Context, r *room, m *discordgo.Message, text st
 		return
 	}
 	if err == nil {
-		fill(&text, filesOnly)
+		text = cmp.Or(text, filesOnly)
 		q := agent.Question{Text: text, Files: files}
 		b.rooms.keep(r, sizeOf(files))
 		var a *agent.Answer

@@ -1,13 +1,70 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
+	"notebox/access"
 	"notebox/runner"
 )
+
+// runProblemOf gives an error of a run, or of a session, its public face.
+func runProblemOf(err error) *problem {
+	var p *problem
+	var ofRunner *runner.Error
+	var refused *access.Refusal
+	var gone *runner.GoneError
+	var ofFile *runner.FileError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &refused):
+		return ofAccess(refused)
+	case errors.As(err, &gone):
+		return goneProblem(gone)
+	case errors.Is(err, runner.ErrNoSession):
+		return notFound()
+	case errors.As(err, &ofFile):
+		return ofSessionFile("path", ofFile)
+	case errors.As(err, &ofRunner):
+		return ofRunnerError(ofRunner, err)
+	case errors.Is(err, errWorkspace):
+		return &problem{status: http.StatusServiceUnavailable, text: "files of requests cannot be kept at this time", retryAfter: diskRetry, cause: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, errClientGone):
+		return &problem{status: statusClientGone, text: "the client is gone"}
+	}
+	return &problem{status: http.StatusInternalServerError, text: "the service failed; its log says why", cause: err}
+}
+
+func ofRunnerError(known *runner.Error, err error) *problem {
+	p := &problem{status: http.StatusServiceUnavailable, text: known.Message, retryAfter: known.RetryAfter, cause: err}
+	switch known.Code {
+	case runner.CodeEnv:
+		return &problem{status: http.StatusUnprocessableEntity, field: "env", text: known.Message, cause: err}
+	case runner.CodePackages:
+		return &problem{status: http.StatusUnprocessableEntity, field: packagesField, text: known.Message, cause: err}
+	case runner.CodeShare:
+		p.status = http.StatusTooManyRequests
+		return p
+	}
+	if text, ok := strings.CutPrefix(p.text, packagesField+": "); ok { // as package dependencies says it
+		p.field, p.text = packagesField, text
+	}
+	return p
+}
+
+// ofAccess gives a refusal its public face: what passes by itself is 429.
+func ofAccess(r *access.Refusal) *problem {
+	p := &problem{status: http.StatusForbidden, field: r.Field, text: r.Message, reason: r.Reason}
+	if r.RetryAfter > 0 {
+		p.status, p.retryAfter = http.StatusTooManyRequests, r.RetryAfter
+	}
+	return p
+}
 
 // goneTexts say to a caller how a session ended.
 var goneTexts = map[runner.GoneReason]string{

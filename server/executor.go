@@ -1,0 +1,188 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"notebox/environments"
+	"notebox/runner"
+)
+
+// ExecutorConfig is what an Executor is made of. Runner, Store, Environments and TempDir must be set.
+type ExecutorConfig struct {
+	Runner       runner.Runner
+	Sessions     runner.Sessions // that orders may name; nil: none are offered
+	Store        Store
+	Environments []environments.Environment // the first is the default's language
+	// Available reports whether the image of an environment is there; called for each
+	// order. nil: all are.
+	Available func(environment string) bool
+	// Network is what runs reach that ask for one, and may have it; nil: none may.
+	Network runner.Network
+	// Dependencies gives runs the packages that they ask for; nil: none may ask.
+	Dependencies Dependencies
+
+	Limits     runner.Limits // of a run that asks for nothing else; the zero value is runner.DefaultLimits
+	MaxTimeout time.Duration // that an order may ask for; 0 is DefaultMaxTimeout
+	MaxUpload  int64         // bytes of what is fetched; 0 is DefaultMaxUpload
+	MaxIntake  int           // orders whose files are taken in at one time; 0 is DefaultMaxIntake
+	FetchAllow []string      // private hosts that an input's URL may name; see egress.NewGuard
+	Share      func() bool   // there are several owners: none takes all places; nil: there is one
+
+	// ServiceID is what this service is called among those that share Store: one that
+	// starts again under its id knows at once that what it ran before is cut off. No
+	// two processes may have one at the same time. "": a new one for each start.
+	ServiceID string
+	ResultTTL time.Duration // of results that are kept; 0 is DefaultResultTTL
+	// Retention is how long what a run leaves, and what is kept for later runs, stays in
+	// Store. 0: nothing of it is removed.
+	Retention time.Duration
+
+	// StoreStall is how long Store may take, or give, no byte of a file; 0 is 30 s.
+	StoreStall time.Duration
+
+	TempDir string              // a folder of this executor alone, for files of orders
+	Stored  func(time.Duration) // hears how long each run's notebook and images took to store; may be nil
+	Tracer  trace.Tracer        // nil: nothing is traced
+	Log     *slog.Logger        // nil: nothing is logged
+	Now     func() time.Time    // nil: time.Now
+}
+
+// Executor runs orders, and stores what they leave. It knows no protocol.
+type Executor struct {
+	runner       runner.Runner
+	sessions     runner.Sessions
+	store        Store
+	environments []environments.Environment
+	available    func(environment string) bool
+	network      runner.Network
+	dependencies Dependencies
+
+	limits     runner.Limits
+	maxTimeout time.Duration
+	maxUpload  int64
+	fetcher    *fetcher
+	intake     places            // orders that are taken in at one time
+	decoding   *runner.Admission // large texts that are decoded at one time
+	stall      time.Duration     // storeStall; tests have less
+
+	runs       context.Context // ends when CancelRuns is called
+	cancelRuns context.CancelFunc
+	running    running
+	book       *book
+	background sync.WaitGroup
+
+	retention time.Duration
+	tempDir   string
+	stored    func(time.Duration)
+	tracer    trace.Tracer
+	log       *slog.Logger
+	now       func() time.Time
+}
+
+// intakeRetry is when to come back to a service that takes in no more: most
+// bodies are there within it.
+const intakeRetry = 2 * time.Second
+
+// NewExecutor returns an Executor. It removes what an earlier one left in TempDir.
+func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
+	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.TempDir == "" {
+		return nil, errors.New("Runner, Store, Environments and TempDir must be set")
+	}
+	x := &Executor{
+		runner: cfg.Runner, sessions: cfg.Sessions, store: cfg.Store,
+		environments: cfg.Environments, available: cfg.Available,
+		network: cfg.Network, dependencies: cfg.Dependencies,
+		limits:     cfg.Limits,
+		maxTimeout: cmp.Or(cfg.MaxTimeout, DefaultMaxTimeout),
+		maxUpload:  cmp.Or(cfg.MaxUpload, DefaultMaxUpload),
+		decoding:   runner.NewAdmission(nil, runner.AdmissionLimits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
+		stall:      cmp.Or(cfg.StoreStall, storeStall),
+		retention:  cfg.Retention, tempDir: cfg.TempDir, stored: cfg.Stored,
+		tracer: cfg.Tracer, log: cfg.Log, now: cfg.Now,
+	}
+	if x.limits == (runner.Limits{}) {
+		x.limits = runner.DefaultLimits()
+	}
+	if x.available == nil {
+		x.available = func(string) bool { return true }
+	}
+	if x.stored == nil {
+		x.stored = func(time.Duration) {}
+	}
+	if x.tracer == nil {
+		x.tracer = noop.NewTracerProvider().Tracer("")
+	}
+	if x.log == nil {
+		x.log = slog.New(slog.DiscardHandler)
+	}
+	if x.now == nil {
+		x.now = time.Now
+	}
+	share := cfg.Share
+	if share == nil {
+		share = func() bool { return false }
+	}
+	x.intake = places{most: cmp.Or(cfg.MaxIntake, DefaultMaxIntake), share: share, what: "large requests", are: "are being read", retryAfter: intakeRetry}
+	x.running.byID = map[string]*execution{}
+	x.running.detached = places{most: maxDetached, share: share, what: "runs", are: "go on without a client", retryAfter: detachedRetry}
+	x.book = &book{
+		store: x.store, service: cmp.Or(cfg.ServiceID, rand.Text()), instance: rand.Text(),
+		ttl: cmp.Or(cfg.ResultTTL, DefaultResultTTL), now: x.now,
+	}
+	if err := sweepWorkspaces(x.tempDir); err != nil {
+		return nil, fmt.Errorf("temporary folder: %w", err)
+	}
+	var err error
+	if x.fetcher, err = newFetcher(cfg.FetchAllow); err != nil {
+		return nil, err
+	}
+	x.runs, x.cancelRuns = context.WithCancel(context.Background())
+	x.background.Go(x.sweepRecords)
+	x.background.Go(x.sweepRuns)
+	return x, nil
+}
+
+// Wait returns when no run goes on, those that no client waits for included, or
+// with ctx's error.
+func (x *Executor) Wait(ctx context.Context) error {
+	if err := x.running.wait(ctx); err != nil {
+		return fmt.Errorf("runs go on: %w", err)
+	}
+	return nil
+}
+
+// Life ends when CancelRuns is called.
+func (x *Executor) Life() context.Context { return x.runs }
+
+// CancelRuns ends every run that goes on, and each that begins after it. Their
+// callers still get a result, with what there was until then.
+func (x *Executor) CancelRuns() { x.cancelRuns() }
+
+// Close cancels all runs and waits, within closeTime, until nothing of the Executor
+// goes on.
+func (x *Executor) Close() error {
+	x.CancelRuns()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	swept := make(chan struct{})
+	go func() { x.background.Wait(); close(swept) }()
+	select {
+	case <-swept:
+	case <-ctx.Done():
+	}
+	return x.Wait(ctx)
+}
+
+// closeTime bounds the end of runs that are cancelled: the sandbox is killed, and
+// what there is of a result stored.
+const closeTime = 15 * time.Second

@@ -2,10 +2,10 @@ package server
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
 	"notebox/access"
+	"notebox/executor/problem"
 	"notebox/runner"
 )
 
@@ -13,7 +13,7 @@ import (
 // does not allow one. operator is whether this service has any to give.
 func mayNetwork(caller *access.Caller, operator bool) error {
 	if !operator {
-		return &problem{status: http.StatusForbidden, field: "network", text: "this service's operator allows none"}
+		return &problem.Error{Status: problem.StatusForbidden, Field: "network", Text: "this service's operator allows none"}
 	}
 	return caller.MayNetwork()
 }

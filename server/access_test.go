@@ -240,8 +240,8 @@ func TestMayNetwork(t *testing.T) {
 			require.NoError(t, err, c.desc)
 			continue
 		}
-		require.Equal(t, c.status, problemOf(err).status, c.desc)
-		require.Equal(t, "network", problemOf(err).field, c.desc)
+		require.Equal(t, c.status, problemOf(err).Status, c.desc)
+		require.Equal(t, "network", problemOf(err).Field, c.desc)
 	}
 }
 

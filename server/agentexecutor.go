@@ -9,6 +9,7 @@ import (
 	"notebox/access"
 	"notebox/agent"
 	"notebox/agent/tool"
+	"notebox/executor/problem"
 )
 
 // agentExecutor runs an agent's code as its caller's: as a request of its own would,
@@ -56,12 +57,12 @@ func (x *agentExecutor) order(r agent.Run) (*Order, error) {
 // ofModelsCall makes an error for the model of what is wrong with its program, and of
 // packages that it cannot have.
 func ofModelsCall(err error) error {
-	var p *problem
-	if errors.As(err, &p) && p.ofPackages() {
-		return tool.PackagesError("%s", p.detail())
+	var p *problem.Error
+	if errors.As(err, &p) && p.OfPackages() {
+		return tool.PackagesError("%s", p.Detail())
 	}
-	if errors.As(err, &p) && p.field == "code" && p.status < http.StatusInternalServerError {
-		return &tool.CallError{Reason: "its program " + p.text}
+	if errors.As(err, &p) && p.Field == "code" && p.Status < http.StatusInternalServerError {
+		return &tool.CallError{Reason: "its program " + p.Text}
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"notebox/agent"
 	"notebox/agent/tool"
+	"notebox/executor/problem"
 )
 
 // AgentConfig is what POST /run answers with.
@@ -75,7 +76,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	case err != nil:
 		return err
 	case s.agents == nil:
-		return &problem{status: http.StatusServiceUnavailable, text: noAgent, retryAfter: time.Minute}
+		return &problem.Error{Status: http.StatusServiceUnavailable, Text: noAgent, RetryAfter: time.Minute}
 	}
 	leave, err := s.agents.enter(caller.Owner())
 	if err != nil {
@@ -166,7 +167,7 @@ func agentAnswerOf(a *agent.Answer) *agentAnswer {
 
 // ofAgent gives the failure of a question its public face.
 func (s *Server) ofAgent(ctx context.Context, err error) error {
-	var p *problem
+	var p *problem.Error
 	var ofModel interface {
 		Public() string
 		Passes() bool
@@ -175,9 +176,9 @@ func (s *Server) ofAgent(ctx context.Context, err error) error {
 	case ctx.Err() != nil || errors.As(err, &p):
 		return err
 	case errors.As(err, &ofModel) && ofModel.Passes():
-		return &problem{status: http.StatusServiceUnavailable, text: ofModel.Public(), retryAfter: agentRetry, cause: err}
+		return &problem.Error{Status: http.StatusServiceUnavailable, Text: ofModel.Public(), RetryAfter: agentRetry, Cause: err}
 	case errors.As(err, &ofModel):
-		return &problem{status: http.StatusBadGateway, text: ofModel.Public(), cause: err}
+		return &problem.Error{Status: http.StatusBadGateway, Text: ofModel.Public(), Cause: err}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"notebox/access"
+	"notebox/executor/problem"
 )
 
 // CheckListen refuses to serve without keys anywhere but on loopback, unless
@@ -38,7 +39,7 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 		caller, err := s.keys.Caller(presentedKey(c.Request().Header))
 		if err != nil {
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="notebox"`)
-			return &problem{status: http.StatusUnauthorized, text: "an API key is needed, as Authorization: Bearer or X-API-Key"}
+			return &problem.Error{Status: http.StatusUnauthorized, Text: "an API key is needed, as Authorization: Bearer or X-API-Key"}
 		}
 		c.Set(callerKey, caller)
 		s.connections.good(c.Request().Context(), caller.Owner())

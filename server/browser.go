@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 
+	"notebox/executor/problem"
+
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 )
@@ -70,11 +72,11 @@ func (b *browserRules) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		switch {
 		case b.keys, isInside(r.Context()):
 		case !b.ownHost(r):
-			return forbidden("the Host header does not name this service; --public-url adds a name")
+			return problem.Forbidden("the Host header does not name this service; --public-url adds a name")
 		case !b.ownOrigin(r):
-			return forbidden("pages of this Origin may not call this service")
+			return problem.Forbidden("pages of this Origin may not call this service")
 		case strings.EqualFold(r.Header.Get("Sec-Fetch-Site"), "cross-site"):
-			return forbidden("pages of other sites may not call this service")
+			return problem.Forbidden("pages of other sites may not call this service")
 		}
 		return next(c)
 	}

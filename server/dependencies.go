@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"notebox/access"
 	"notebox/dependencies"
 	"notebox/environments"
+	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/runner"
 )
@@ -39,21 +39,21 @@ func (x *Executor) dependenciesOf(env *environments.Environment, asked []string)
 	case len(asked) == 0:
 		return dependencies.Set{}, nil
 	case env.Dependencies == nil:
-		return dependencies.Set{}, unfit("dependencies", "are not supported for %s", env.Language)
+		return dependencies.Set{}, problem.Unfit("dependencies", "are not supported for %s", env.Language)
 	case x.dependencies == nil:
-		return dependencies.Set{}, &problem{status: http.StatusForbidden, field: "dependencies", text: "this service's operator allows none"}
+		return dependencies.Set{}, &problem.Error{Status: problem.StatusForbidden, Field: "dependencies", Text: "this service's operator allows none"}
 	}
 	set, err := x.dependencies.Parse(*env.Dependencies, asked)
 	var invalid *dependencies.InvalidError
 	if !errors.As(err, &invalid) {
 		return set, err
 	}
-	p := unfit("dependencies", "%s", invalid.Reason)
+	p := problem.Unfit("dependencies", "%s", invalid.Reason)
 	if invalid.Index >= 0 {
-		p.field = fmt.Sprintf("dependencies[%d]", invalid.Index)
+		p.Field = fmt.Sprintf("dependencies[%d]", invalid.Index)
 	}
 	if invalid.Forbidden {
-		p.status = http.StatusForbidden
+		p.Status = problem.StatusForbidden
 	}
 	return set, p
 }
@@ -157,7 +157,7 @@ func (x *Executor) installForSession(ctx context.Context, caller *access.Caller,
 	var failure *dependencies.Failure
 	switch {
 	case errors.As(err, &failure):
-		return nil, unfit("dependencies", "%s: %s", failure.Name, oneLine(failure.Message))
+		return nil, problem.Unfit("dependencies", "%s: %s", failure.Name, problem.OneLine(failure.Message))
 	case err != nil:
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/server/dify"
 )
 
@@ -80,7 +81,7 @@ func (s *Server) difyFields(r *http.Request, work *workspace, call dify.Call) (f
 		return nil, err
 	}
 	if r.ContentLength > s.maxBody {
-		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
+		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
 	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
@@ -98,8 +99,8 @@ func (s *Server) difyFields(r *http.Request, work *workspace, call dify.Call) (f
 }
 
 // difyFailure is the answer of a call that failed with p, which err became.
-func difyFailure(p *problem, err error) (status int, body any) {
+func difyFailure(p *problem.Error, err error) (status int, body any) {
 	var invalid *dify.InvalidError
 	_ = errors.As(err, &invalid)
-	return dify.Failure(p.status, p.field, p.text, invalid)
+	return dify.Failure(int(p.Status), p.Field, p.Text, invalid)
 }

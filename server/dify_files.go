@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/oklog/ulid/v2"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
 	"notebox/storage"
@@ -27,7 +28,7 @@ const (
 // Write implements dify.Sandbox.
 func (b *difySandbox) Write(ctx context.Context, name, content string) error {
 	if _, why := cleanName(name); why != "" {
-		return unfit(difyPathField, "%s", why)
+		return problem.Unfit(difyPathField, "%s", why)
 	}
 	leave, err := b.enter()
 	if err != nil {
@@ -48,11 +49,11 @@ func (b *difySandbox) enter() (leave func(), err error) {
 func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written string, err error) {
 	s := b.of.server
 	if _, err := parseFetchURL(from); err != nil {
-		return "", unfit(difyURLField, "%s", err)
+		return "", problem.Unfit(difyURLField, "%s", err)
 	}
 	if name != "" {
 		if _, why := cleanName(name); why != "" {
-			return "", unfit(difyNameField, "%s", why)
+			return "", problem.Unfit(difyNameField, "%s", why)
 		}
 	}
 	leave, err := b.enter()
@@ -81,14 +82,14 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 // ofDifyFetch tells an agent, and by it the operator, what opens a private host: the files
 // of a Dify that runs beside this service are at one.
 func ofDifyFetch(err error) error {
-	var p *problem
-	if !errors.As(err, &p) || p.field == "" {
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Field == "" {
 		return err
 	}
 	told := *p
-	told.field = difyURLField
-	if p.text == errFetchAddress.Error() || p.text == errFetchHost.Error() {
-		told.text += "; if it is in a private network, the operator of this service can allow it with --fetch-allow"
+	told.Field = difyURLField
+	if p.Text == errFetchAddress.Error() || p.Text == errFetchHost.Error() {
+		told.Text += "; if it is in a private network, the operator of this service can allow it with --fetch-allow"
 	}
 	return &told
 }
@@ -119,7 +120,7 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 	}
 	defer content.Close()
 	if most := s.dataSizeOf(b.session); info.Size > most { // only a sparse one is, of whatever size
-		return "", tooLarge(difyPathField, "it is longer than the %d bytes that %s has room for: a sparse file is not stored", most, dataDir)
+		return "", problem.TooLarge(difyPathField, "it is longer than the %d bytes that %s has room for: a sparse file is not stored", most, dataDir)
 	}
 	copyID, err := runID(s.now())
 	if err != nil {
@@ -143,7 +144,7 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 	case context.Cause(ctx) != nil:
 		return "", context.Cause(ctx)
 	default:
-		return "", &problem{status: http.StatusServiceUnavailable, text: "the file cannot be stored now", retryAfter: readyFor, cause: withoutKey(err, key)}
+		return "", &problem.Error{Status: http.StatusServiceUnavailable, Text: "the file cannot be stored now", RetryAfter: readyFor, Cause: withoutKey(err, key)}
 	}
 	query, _, err := s.store.Sign(key)
 	if err != nil {
@@ -171,11 +172,11 @@ func difyFileKey(copyID, sandbox, title string) (string, error) {
 func (s *Server) serveDifyFile(c echo.Context) error {
 	parts, ok := pathAfter(c.Request().URL, dify.FilesPrefix)
 	if !ok || len(parts) != 2 {
-		return notFound()
+		return problem.NotFound()
 	}
 	key, err := difyFileKey(c.QueryParam(difyCopyParam), parts[0], parts[1])
 	if err != nil {
-		return forbidden("this link is not valid: it was changed, or it is not of this service")
+		return problem.Forbidden("this link is not valid: it was changed, or it is not of this service")
 	}
 	return s.serveStored(c, key)
 }
@@ -190,7 +191,7 @@ func ofDifyFile(field string, err error) error {
 	case !errors.As(err, &file):
 		return noSandbox(err)
 	case file.Code == runner.FileNotFound:
-		return &problem{status: http.StatusNotFound, field: field, text: "there is no such file in the sandbox"}
+		return &problem.Error{Status: http.StatusNotFound, Field: field, Text: "there is no such file in the sandbox"}
 	}
 	return ofSessionFile(field, file)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
 )
@@ -58,12 +59,12 @@ func (b *difySandbox) ended(ctx context.Context, run *Run, p dify.Program) (*dif
 	a := run.Result()
 	if a == nil {
 		_, err := run.Wait(context.WithoutCancel(ctx))
-		var why *problem
+		var why *problem.Error
 		switch {
 		case !errors.As(err, &why):
-		case why.status == http.StatusServiceUnavailable && !time.Now().Before(p.Interrupt):
+		case why.Status == http.StatusServiceUnavailable && !time.Now().Before(p.Interrupt):
 			return &dify.Result{End: dify.EndNotBegun}, nil
-		case why.status == http.StatusGone: // while the run waited
+		case why.Status == http.StatusGone: // while the run waited
 			if _, err := b.of.Find(ctx, b.session.Info().ID); err != nil {
 				return nil, err
 			}
@@ -101,16 +102,16 @@ func (b *difySandbox) ended(ctx context.Context, run *Run, p dify.Program) (*dif
 // ofDifyRun has an error of a request of the native API name the field of the call that it
 // is about. field is the one that has the program.
 func ofDifyRun(field string, err error) error {
-	var p *problem
+	var p *problem.Error
 	if !errors.As(err, &p) {
 		return err
 	}
 	told := *p
-	switch told.field {
+	switch told.Field {
 	case "code", "cells":
-		told.field = field
+		told.Field = field
 	case "session":
-		told.field = "sandbox_id"
+		told.Field = "sandbox_id"
 	}
 	return &told
 }

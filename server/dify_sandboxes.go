@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"notebox/access"
+	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
 )
@@ -103,9 +104,9 @@ func noSandbox(err error) error {
 	var gone *runner.GoneError
 	switch {
 	case errors.Is(err, runner.ErrNoSession):
-		return &problem{status: http.StatusNotFound, text: "there is no sandbox with this sandbox_id" + again}
+		return &problem.Error{Status: http.StatusNotFound, Text: "there is no sandbox with this sandbox_id" + again}
 	case errors.As(err, &gone):
-		return &problem{status: http.StatusNotFound, text: goneText(gone) + "; its variables and files are lost" + again, cause: gone.Err}
+		return &problem.Error{Status: http.StatusNotFound, Text: goneText(gone) + "; its variables and files are lost" + again, Cause: gone.Err}
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/server/pages"
 )
 
@@ -33,7 +34,7 @@ func newPages(routes []route) (*pages.Pages, error) {
 // serveDocs answers GET /docs.
 func (s *Server) serveDocs(c echo.Context) error {
 	if !s.pages.ServeDocs(c.Response(), c.Request()) {
-		return notFound()
+		return problem.NotFound()
 	}
 	return nil
 }
@@ -41,7 +42,7 @@ func (s *Server) serveDocs(c echo.Context) error {
 // serveRedoc answers GET /redoc.
 func (s *Server) serveRedoc(c echo.Context) error {
 	if !s.pages.ServeRedoc(c.Response(), c.Request()) {
-		return notFound()
+		return problem.NotFound()
 	}
 	return nil
 }
@@ -49,7 +50,7 @@ func (s *Server) serveRedoc(c echo.Context) error {
 // servePageAsset answers GET /docs/…: what the two pages are made of.
 func (s *Server) servePageAsset(c echo.Context) error {
 	if !s.pages.ServeAsset(c.Response(), c.Request(), c.Param("asset")) {
-		return notFound()
+		return problem.NotFound()
 	}
 	return nil
 }

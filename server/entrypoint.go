@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"notebox/environments"
+	"notebox/executor/problem"
 	"notebox/notebook"
 )
 
@@ -20,14 +21,14 @@ func (o *Order) entrypoint() (string, error) {
 		return "", nil
 	}
 	if *o.Entrypoint == "" {
-		return "", malformed("entrypoint", "is empty")
+		return "", problem.Malformed("entrypoint", "is empty")
 	}
 	name, why := cleanName(*o.Entrypoint)
 	switch {
 	case why != "":
-		return "", malformed("entrypoint", "%s", why)
+		return "", problem.Malformed("entrypoint", "%s", why)
 	case o.Session == nil && !o.Inputs.files[name]:
-		return "", unfit("entrypoint", "%s is not among the files of this request", quote(name))
+		return "", problem.Unfit("entrypoint", "%s is not among the files of this request", problem.Quote(name))
 	}
 	return name, nil
 }
@@ -47,7 +48,7 @@ func (x *Executor) byExtension(name string) *environments.Environment {
 // entrypointCell is the cell that runs a program of files.
 func entrypointCell(env *environments.Environment, name string) (string, error) {
 	if env.Entrypoint == "" {
-		return "", unfit("entrypoint", "%s has none: send the program as code", env.Language)
+		return "", problem.Unfit("entrypoint", "%s has none: send the program as code", env.Language)
 	}
 	literal, err := stringLiteral(dataDir + name)
 	if err != nil {

@@ -1,15 +1,14 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
 	"notebox/access"
+	"notebox/executor/problem"
 	"notebox/runner"
 )
 
@@ -40,13 +39,13 @@ type execution struct {
 	ctx      context.Context // ends with a cause, or with the service's runs
 	cancel   context.CancelCauseFunc
 	started  bool
-	accepted chan struct{} // closed when its inputs are there
-	settling sync.Mutex    // of the next three
-	known    chan struct{} // closed when the run has come to its end
-	refusal  *problem      // that it came to; nil for a reply
-	answered bool          // a request was told that it may ask later
-	done     chan struct{} // closed when ending is known and, where it is kept, stored
-	gone     chan struct{} // closed when nothing of it is left, goroutines included
+	accepted chan struct{}  // closed when its inputs are there
+	settling sync.Mutex     // of the next three
+	known    chan struct{}  // closed when the run has come to its end
+	refusal  *problem.Error // that it came to; nil for a reply
+	answered bool           // a request was told that it may ask later
+	done     chan struct{}  // closed when ending is known and, where it is kept, stored
+	gone     chan struct{}  // closed when nothing of it is left, goroutines included
 	ending   *ending
 	answer   *reply // for result.json, after the client has it
 }
@@ -54,7 +53,7 @@ type execution struct {
 // ending is how an execution ended: with a problem, or with a reply, which is in
 // memory or in the store.
 type ending struct {
-	problem *problem
+	problem *problem.Error
 	reply   []byte
 	key     string
 }
@@ -106,7 +105,7 @@ func (e *execution) failed() bool {
 
 // promise is called before a client is given e's id, to ask for its end: from then on
 // that is kept, whatever it is. It returns the problem of one that has failed already.
-func (e *execution) promise() *problem {
+func (e *execution) promise() *problem.Error {
 	e.settling.Lock()
 	defer e.settling.Unlock()
 	if e.failed() {
@@ -128,7 +127,7 @@ func (x *Executor) register(ctx context.Context, e *execution) error {
 	if !e.detached || e.leased {
 		return nil
 	}
-	_, err := x.book.put(ctx, executionKey(e.owner, e.id, recordLease), x.book.lease(e))
+	err := x.book.begin(ctx, e.owner, e.id, !e.detached)
 	e.leased = err == nil
 	return err
 }
@@ -139,7 +138,7 @@ func (x *Executor) discard(e *execution) {
 	if e.registered && e.detached { // also where it is not known whether the lease was written
 		x.forget(e)
 	}
-	e.ending = &ending{problem: &problem{status: http.StatusServiceUnavailable, text: "the run was not started", retryAfter: time.Second}}
+	e.ending = &ending{problem: &problem.Error{Status: problem.StatusUnavailable, Text: "the run was not started", RetryAfter: time.Second}}
 	e.end(e.ending)
 	close(e.done)
 	x.running.remove(e)
@@ -178,8 +177,8 @@ func (x *Executor) start(e *execution, to listener) {
 }
 
 // serviceEnding is why a run has no result when the service ends.
-func serviceEnding(err error) *problem {
-	return &problem{status: http.StatusServiceUnavailable, text: "the service is ending", cause: err}
+func serviceEnding(err error) *problem.Error {
+	return &problem.Error{Status: problem.StatusUnavailable, Text: "the service is ending", Cause: err}
 }
 
 // end makes known how the run ended, before that is stored.
@@ -195,7 +194,7 @@ func (x *Executor) perform(e *execution, to listener) (end *ending) {
 	defer x.clear(e.ctx, e.work)
 	defer func() {
 		if v := recover(); v != nil {
-			end = &ending{problem: panicked(v)}
+			end = &ending{problem: problem.Panicked(v)}
 		}
 	}()
 	answer, err := x.fetchAndRun(e, to)
@@ -244,21 +243,21 @@ func (x *Executor) conclude(e *execution, end *ending) *ending {
 	if !e.detached {
 		return end
 	}
-	if p := end.problem; p != nil && p.cause != nil {
+	if p := end.problem; p != nil && p.Cause != nil {
 		level := slog.LevelError
-		if p.status < http.StatusInternalServerError || p.status == http.StatusServiceUnavailable {
+		if p.Status < problem.StatusFailed || p.Status == problem.StatusUnavailable {
 			level = slog.LevelInfo
 		}
-		x.log.Log(e.ctx, level, "a run failed", "run", e.id, "owner", e.owner, "status", p.status, "error", p.cause)
+		x.log.Log(e.ctx, level, "a run failed", "run", e.id, "owner", e.owner, "status", p.Status, "error", p.Cause)
 		public := *p
-		public.cause = nil
+		public.Cause = nil
 		end = &ending{problem: &public}
 	}
 	if end.problem != nil && !e.answered { // who asked is told so; who asks again runs it again
 		return end
 	}
 	// What failed does not compete with the run that its key was given to since.
-	if errors.Is(context.Cause(e.ctx), errOvertaken) || end.problem == nil && x.book.superseded(context.Background(), e) {
+	if errors.Is(context.Cause(e.ctx), errOvertaken) || end.problem == nil && x.book.superseded(context.Background(), e.position) {
 		x.log.WarnContext(e.ctx, "a run was taken over by another service; its result is not kept", "run", e.id)
 		return &ending{problem: overtaken()}
 	}
@@ -270,7 +269,7 @@ func (x *Executor) conclude(e *execution, end *ending) *ending {
 			case <-x.runs.Done(): // no time is left for pauses
 			}
 		}
-		if err = x.book.conclude(below(context.Background(), e.ctx), e, end); err == nil {
+		if err = x.book.conclude(below(context.Background(), e.ctx), e.owner, e.id, end.reply, end.problem); err == nil {
 			return end
 		}
 	}
@@ -278,29 +277,10 @@ func (x *Executor) conclude(e *execution, end *ending) *ending {
 	return end
 }
 
-// conclude stores an ending: the reply first, so that a result that can be seen has one.
-func (b *book) conclude(ctx context.Context, e *execution, end *ending) error {
-	r := result{}
-	if end.problem != nil {
-		r.Problem = storedOf(end.problem)
-	} else {
-		ctx, cancel := context.WithTimeout(ctx, storeTime)
-		defer cancel()
-		key := executionKey(e.owner, e.id, recordReply)
-		if _, err := b.store.Put(ctx, key, bytes.NewReader(end.reply), key); err != nil {
-			return err
-		}
-	}
-	r.Expires = b.now().Add(b.ttl).UTC()
-	return b.replace(ctx, executionKey(e.owner, e.id, recordResult), r)
-}
-
 // forget removes the records of an execution whose end is not kept. What it cannot
 // remove, the sweep does.
 func (x *Executor) forget(e *execution) {
-	for _, record := range []string{recordLease, recordCancel} {
-		if err := x.book.remove(context.Background(), executionKey(e.owner, e.id, record)); err != nil {
-			x.log.WarnContext(e.ctx, "a record of a run is left", "run", e.id, "error", err)
-		}
+	if err := x.book.forget(context.Background(), e.owner, e.id); err != nil {
+		x.log.WarnContext(e.ctx, "a record of a run is left", "run", e.id, "error", err)
 	}
 }

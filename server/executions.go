@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 
+	"notebox/executor/problem"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 )
@@ -141,12 +143,12 @@ func (s *Server) getExecution(c echo.Context) error {
 	case state == Running:
 		return s.answerState(c, http.StatusOK, executionState{id, "running"})
 	case state == BrokenOff:
-		return &problem{
-			status: http.StatusGone,
-			text:   "the service that ran this ended before the run did: there is no result; send the request again to run it anew",
+		return &problem.Error{
+			Status: http.StatusGone,
+			Text:   "the service that ran this ended before the run did: there is no result; send the request again to run it anew",
 		}
 	}
-	return notFound()
+	return problem.NotFound()
 }
 
 // cancelExecution answers DELETE /v1/executions/{id}.
@@ -161,14 +163,14 @@ func (s *Server) cancelExecution(c echo.Context) error {
 	case state == Running:
 		return s.answerState(c, http.StatusAccepted, executionState{id, "cancelling"})
 	case state == Unknown:
-		return notFound()
+		return problem.NotFound()
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
 func executionOf(c echo.Context) (owner, id string, err error) {
 	if id = c.Param("id"); !IsRunID(id) {
-		return "", "", notFound()
+		return "", "", problem.NotFound()
 	}
 	c.Set(runKey, id)
 	return ownerOf(c), id, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -349,11 +350,11 @@ func TestWishes(t *testing.T) {
 				require.Equal(t, c.want, got)
 				return
 			}
-			var p *problem
+			var p *problem.Error
 			require.ErrorAs(t, err, &p)
-			require.Equal(t, 400, p.status)
-			require.Contains(t, p.detail(), "Idempotency-Key: ")
-			require.Contains(t, p.detail(), c.err)
+			require.Equal(t, 400, p.Status)
+			require.Contains(t, p.Detail(), "Idempotency-Key: ")
+			require.Contains(t, p.Detail(), c.err)
 		})
 	}
 }

@@ -3,9 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -21,7 +21,7 @@ import (
 type ExecutorConfig struct {
 	Runner       runner.Runner
 	Sessions     runner.Sessions // that orders may name; nil: none are offered
-	Store        Store
+	Store        ExecutorStore
 	Environments []environments.Environment // the first is the default's language
 	// Available reports whether the image of an environment is there; called for each
 	// order. nil: all are.
@@ -57,11 +57,31 @@ type ExecutorConfig struct {
 	Now     func() time.Time    // nil: time.Now
 }
 
+// ExecutorStore keeps what runs leave behind; *storage.Store is one.
+type ExecutorStore interface {
+	LedgerStore
+	// Link returns base + "/v1/files/" + the escaped key and its signature.
+	Link(ctx context.Context, key, base string) (link string, expires time.Time, err error)
+	// Replay returns content so that Put can begin anew with it, see storage.Store.
+	Replay(content io.Reader, tempDir string) io.ReadCloser
+	// Sweep removes runs and inputs that were written before that time. Several
+	// services may do it at once.
+	Sweep(ctx context.Context, before time.Time) (removed int, err error)
+}
+
+// Defaults of ExecutorConfig's limits.
+const (
+	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
+	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
+	DefaultResultTTL  = 24 * time.Hour    // as long as the links in a result work
+	DefaultMaxIntake  = 32                // at worst 16 GiB of TempDir; more bodies than this compete for the same line
+)
+
 // Executor runs orders, and stores what they leave. It knows no protocol.
 type Executor struct {
 	runner       runner.Runner
 	sessions     runner.Sessions
-	store        Store
+	store        ExecutorStore
 	environments []environments.Environment
 	available    func(environment string) bool
 	network      runner.Network
@@ -135,10 +155,7 @@ func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 	x.intake = places{most: cmp.Or(cfg.MaxIntake, DefaultMaxIntake), share: share, what: "large requests", are: "are being read", retryAfter: intakeRetry}
 	x.running.byID = map[string]*execution{}
 	x.running.detached = places{most: maxDetached, share: share, what: "runs", are: "go on without a client", retryAfter: detachedRetry}
-	x.book = &book{
-		store: x.store, service: cmp.Or(cfg.ServiceID, rand.Text()), instance: rand.Text(),
-		ttl: cmp.Or(cfg.ResultTTL, DefaultResultTTL), now: x.now,
-	}
+	x.book = newBook(x.store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), x.now)
 	if err := sweepWorkspaces(x.tempDir); err != nil {
 		return nil, fmt.Errorf("temporary folder: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notebox/egress"
+	"notebox/executor/problem"
 )
 
 // Bounds on fetching the URLs of one request.
@@ -127,7 +128,7 @@ func checkURLs(all *inputs) error {
 			continue
 		}
 		if _, err := parseFetchURL(in.url); err != nil {
-			return unfit(in.field+".url", "%s", err)
+			return problem.Unfit(in.field+".url", "%s", err)
 		}
 	}
 	return nil
@@ -152,7 +153,7 @@ func (f *fetcher) fetchAll(ctx context.Context, all *inputs, budget int64, work 
 			if err == nil || errors.Is(err, errWorkspace) {
 				return err
 			}
-			return &problem{status: http.StatusUnprocessableEntity, field: in.field + ".url", text: fetchReason(ctx, err), cause: withoutURL(err)}
+			return &problem.Error{Status: http.StatusUnprocessableEntity, Field: in.field + ".url", Text: fetchReason(ctx, err), Cause: withoutURL(err)}
 		})
 	}
 	return group.Wait()

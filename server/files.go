@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/storage"
 )
 
@@ -32,7 +33,7 @@ const maxRanges = 16
 func (s *Server) serveFile(c echo.Context) error {
 	key, ok := fileKey(c.Request().URL)
 	if !ok {
-		return notFound()
+		return problem.NotFound()
 	}
 	return s.serveStored(c, key)
 }
@@ -42,9 +43,9 @@ func (s *Server) serveStored(c echo.Context, key string) error {
 	r, h := c.Request(), c.Response().Header()
 	switch err := s.store.Verify(key, r.URL.Query()); {
 	case errors.Is(err, storage.ErrExpired):
-		return forbidden("this link has expired")
+		return problem.Forbidden("this link has expired")
 	case err != nil:
-		return forbidden("this link is not valid: it was changed, or it is not of this service")
+		return problem.Forbidden("this link is not valid: it was changed, or it is not of this service")
 	}
 	s.connections.good(r.Context(), ofLinks)
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -54,7 +55,7 @@ func (s *Server) serveStored(c echo.Context, key string) error {
 	file, err := s.store.Get(ctx, key)
 	stall.Stop()
 	if errors.Is(err, storage.ErrNotFound) {
-		return notFound()
+		return problem.NotFound()
 	}
 	if err != nil {
 		return unreadable(ctx, withoutKey(err, key))
@@ -75,7 +76,7 @@ func (s *Server) serveStored(c echo.Context, key string) error {
 		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified} {
 			h.Del(name)
 		}
-		return &problem{status: w.status, text: "the Range header does not fit the file"}
+		return &problem.Error{Status: problem.Status(w.status), Text: "the Range header does not fit the file"}
 	case unread != nil:
 		for _, name := range []string{echo.HeaderContentDisposition, "ETag", echo.HeaderLastModified, "Content-Range", "Accept-Ranges"} {
 			h.Del(name)
@@ -102,7 +103,7 @@ func describe(h http.Header, file *storage.Reader) {
 // unreadable is a store that does not give a file.
 func unreadable(ctx context.Context, err error) error {
 	if storage.Temporary(err) || errors.Is(context.Cause(ctx), errStalled) {
-		return &problem{status: http.StatusServiceUnavailable, text: "the store of files does not answer", retryAfter: readyFor, cause: err}
+		return &problem.Error{Status: http.StatusServiceUnavailable, Text: "the store of files does not answer", RetryAfter: readyFor, Cause: err}
 	}
 	return err
 }
@@ -229,7 +230,7 @@ func (s *Server) dropInput(c echo.Context) error {
 		return err
 	}
 	if known == nil {
-		return notFound()
+		return problem.NotFound()
 	}
 	if err := s.executor.removeInput(ctx, owner, id); err != nil {
 		return inputsAway(ctx, err)

@@ -2,9 +2,10 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"regexp"
 	"time"
+
+	"notebox/executor/problem"
 )
 
 // settleTime is how long an asynchronous request waits for its run to be refused:
@@ -17,17 +18,6 @@ var runIDs = regexp.MustCompile(`^run_[0-9A-HJKMNP-TV-Z]{26}$`)
 
 // IsRunID reports whether a text can be the id of a run.
 func IsRunID(text string) bool { return runIDs.MatchString(text) }
-
-// State is how an execution stands.
-type State int
-
-// The states.
-const (
-	Unknown   State = iota // there is none, or it expired
-	Running                // or it waits for its place
-	BrokenOff              // its service ended before it did
-	Ended
-)
 
 // Find tells how an owner's execution stands, whichever service runs it, and returns the
 // reply of one that has Ended. The error is a *problem where it ended with one.
@@ -42,7 +32,7 @@ func (x *Executor) Find(ctx context.Context, owner, id string) (State, *Reply, e
 	case failure != nil:
 		return Unknown, nil, final(failure)
 	case stands == Ended:
-		return Ended, &Reply{&ending{key: executionKey(owner, id, recordReply)}, x.book}, nil
+		return Ended, &Reply{&ending{key: replyKey(owner, id)}, x.book}, nil
 	}
 	return stands, nil, nil
 }
@@ -56,7 +46,7 @@ func (x *Executor) Cancel(ctx context.Context, owner, id string) (State, error) 
 	}
 	stands, _, err := x.book.look(ctx, owner, id)
 	if err == nil && stands == Running {
-		_, err = x.book.put(ctx, executionKey(owner, id, recordCancel), struct{}{})
+		err = x.book.mark(ctx, owner, id)
 	}
 	return stands, err
 }
@@ -90,10 +80,10 @@ func (e *execution) settle(ctx context.Context) error {
 // final is a problem of a run as the answer to a later request. "Come back later" was
 // said of the run: clients and proxies that repeat a GET for it would never learn
 // that this is the end.
-func final(p *problem) *problem {
+func final(p *problem.Error) *problem.Error {
 	told := *p
-	if told.status == http.StatusServiceUnavailable || told.status == http.StatusTooManyRequests {
-		told.status, told.retryAfter = http.StatusInternalServerError, 0
+	if told.Status == problem.StatusUnavailable || told.Status == problem.StatusTooMany {
+		told.Status, told.RetryAfter = problem.StatusFailed, 0
 	}
 	return &told
 }

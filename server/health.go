@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -37,11 +38,11 @@ type readiness struct {
 
 	mu      sync.Mutex
 	checked time.Time
-	problem *problem // of the last check; nil where all was well
+	problem *problem.Error // of the last check; nil where all was well
 }
 
 // check returns nil where code could be run.
-func (r *readiness) check(ctx context.Context) *problem {
+func (r *readiness) check(ctx context.Context) *problem.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.checked.IsZero() && r.now().Sub(r.checked).Abs() < readyFor {
@@ -55,16 +56,16 @@ func (r *readiness) check(ctx context.Context) *problem {
 	r.checked = r.now()
 	switch {
 	case r.problem != nil && before == nil:
-		r.log.WarnContext(ctx, "not ready", "reason", r.problem.text, "error", r.problem.cause)
+		r.log.WarnContext(ctx, "not ready", "reason", r.problem.Text, "error", r.problem.Cause)
 	case r.problem == nil && before != nil:
 		r.log.InfoContext(ctx, "ready again")
 	}
 	return r.problem
 }
 
-func (r *readiness) ask(ctx context.Context) *problem {
-	red := func(text string, cause error) *problem {
-		return &problem{status: http.StatusServiceUnavailable, text: text, retryAfter: readyFor, cause: cause}
+func (r *readiness) ask(ctx context.Context) *problem.Error {
+	red := func(text string, cause error) *problem.Error {
+		return &problem.Error{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: readyFor, Cause: cause}
 	}
 	stored := make(chan error, 1)
 	go func() { stored <- r.store(ctx) }()
@@ -139,7 +140,7 @@ type readyReply struct {
 func (s *Server) readyz(c echo.Context) error {
 	if p := s.ready.check(c.Request().Context()); p != nil {
 		// Its cause is logged once, not for every probe.
-		return &problem{status: p.status, text: p.text, retryAfter: p.retryAfter}
+		return &problem.Error{Status: p.Status, Text: p.Text, RetryAfter: p.RetryAfter}
 	}
 	answer := readyReply{Status: "ready"}
 	if s.pool != nil && s.mayCall(c.Request()) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/runner"
 )
@@ -92,7 +93,7 @@ func missing(e *notebook.Exception) string {
 	case e.Name == "ModuleNotFoundError":
 		return "The module " + found[1]
 	}
-	return "The package " + oneLine(strings.Join(found[1:], ""))
+	return "The package " + problem.OneLine(strings.Join(found[1:], ""))
 }
 
 // toInstall says how code gets what is not there, or does without.
@@ -201,9 +202,9 @@ func place(p *plan, e *notebook.Exception) string {
 	line := p.lineOf(e)
 	switch {
 	case p.entrypoint != "" && line == 0:
-		return " in " + oneLine(p.entrypoint)
+		return " in " + problem.OneLine(p.entrypoint)
 	case p.entrypoint != "":
-		return fmt.Sprintf(" in line %d of %s", line, oneLine(p.entrypoint))
+		return fmt.Sprintf(" in line %d of %s", line, problem.OneLine(p.entrypoint))
 	case line == 0:
 		return fmt.Sprintf(" in cell %d", e.Cell)
 	}
@@ -213,8 +214,8 @@ func place(p *plan, e *notebook.Exception) string {
 // className is an exception's class as a sentence can hold it; user code may
 // call one anything.
 func className(name string) string {
-	name = oneLine(name)
-	if name == "" || len(name) > maxQuoted {
+	name = problem.OneLine(name)
+	if name == "" || len(name) > problem.MaxQuoted {
 		return "an exception"
 	}
 	return name

@@ -345,12 +345,12 @@ func TestResultsExpire(t *testing.T) {
 			require.Eventually(t, func() bool { return left() == records }, time.Minute, time.Millisecond)
 			clock.advance(time.Hour)
 			require.Equal(t, 200, s.get(path).StatusCode)
-			require.NoError(t, s.server.executor.sweepOnce(t.Context()))
+			require.NoError(t, s.server.executor.book.Sweep(t.Context()))
 			require.Equal(t, records, left())
 
 			clock.advance(time.Hour + time.Second)
 			require.Equal(t, 404, s.get(path).StatusCode)
-			require.NoError(t, s.server.executor.sweepOnce(t.Context()))
+			require.NoError(t, s.server.executor.book.Sweep(t.Context()))
 			require.Equal(t, records, left(), "for those who saw it while it was there")
 			second := s.replied(s.do(s.with(`{"code":"another"}`, idempotent, "k")))
 			require.NotEqual(t, first.ID, second.ID)
@@ -359,7 +359,7 @@ func TestResultsExpire(t *testing.T) {
 			var all sync.WaitGroup
 			for range 4 {
 				all.Go(func() {
-					if err := s.server.executor.sweepOnce(t.Context()); err != nil {
+					if err := s.server.executor.book.Sweep(t.Context()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -369,7 +369,7 @@ func TestResultsExpire(t *testing.T) {
 			require.Equal(t, second, s.replied(s.do(s.with(`{"code":"another"}`, idempotent, "k"))))
 
 			clock.advance(4 * time.Hour)
-			require.NoError(t, s.server.executor.sweepOnce(t.Context()))
+			require.NoError(t, s.server.executor.book.Sweep(t.Context()))
 			require.Zero(t, left())
 			require.NotEqual(t, second.ID, s.replied(s.do(s.with(`{"code":"another"}`, idempotent, "k"))).ID)
 		})

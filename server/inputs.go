@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 )
 
@@ -60,26 +61,26 @@ type inputs struct {
 }
 
 // add checks a name and takes it. The field is the file's, "files[2]".
-func (all *inputs) add(field, name string) (*input, *problem) {
+func (all *inputs) add(field, name string) (*input, *problem.Error) {
 	if len(all.list) == maxInputs {
-		return nil, unfit("files", "there are more than %d", maxInputs)
+		return nil, problem.Unfit("files", "there are more than %d", maxInputs)
 	}
 	if name == "" {
-		return nil, malformed(field+".name", "is missing or empty")
+		return nil, problem.Malformed(field+".name", "is missing or empty")
 	}
 	clean, why := cleanName(name)
 	if why != "" {
-		return nil, malformed(field+".name", "%s", why)
+		return nil, problem.Malformed(field+".name", "%s", why)
 	}
 	if all.files[clean] {
-		return nil, malformed(field+".name", "another file has the same name")
+		return nil, problem.Malformed(field+".name", "another file has the same name")
 	}
 	if all.folders[clean] {
-		return nil, malformed(field+".name", "another file has this name as its folder")
+		return nil, problem.Malformed(field+".name", "another file has this name as its folder")
 	}
 	for dir := path.Dir(clean); dir != "."; dir = path.Dir(dir) {
 		if all.files[dir] {
-			return nil, malformed(field+".name", "its folder is the name of another file")
+			return nil, problem.Malformed(field+".name", "its folder is the name of another file")
 		}
 	}
 	if all.files == nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -91,9 +91,9 @@ func inputsAway(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
-	return &problem{
-		status: http.StatusServiceUnavailable, text: "the store of files does not answer",
-		retryAfter: storeRetry, cause: fmt.Errorf("inputs: %s", err),
+	return &problem.Error{
+		Status: problem.StatusUnavailable, Text: "the store of files does not answer",
+		RetryAfter: storeRetry, Cause: fmt.Errorf("inputs: %s", err),
 	}
 }
 
@@ -133,8 +133,8 @@ func (x *Executor) findInputs(ctx context.Context, owner string, all *inputs, ro
 	return nil
 }
 
-func noSuchInput(in *input) *problem {
-	return unfit(in.field+".id", "there is no such file: it has expired, was deleted, or never was")
+func noSuchInput(in *input) *problem.Error {
+	return problem.Unfit(in.field+".id", "there is no such file: it has expired, was deleted, or never was")
 }
 
 // openInput opens the content of a kept input, for as long as ctx lasts. A store that

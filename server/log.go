@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"notebox/executor/problem"
+
 	"github.com/labstack/echo/v4"
 )
 
@@ -58,19 +60,19 @@ func who(c echo.Context) []slog.Attr {
 }
 
 // logProblem logs what the caller is not told: the cause of a failure of ours.
-func (s *Server) logProblem(c echo.Context, p *problem) {
-	if p.cause == nil {
+func (s *Server) logProblem(c echo.Context, p *problem.Error) {
+	if p.Cause == nil {
 		return
 	}
 	s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), levelOf(p), "request failed", append(who(c),
-		slog.Int("status", p.status),
-		slog.String("error", p.cause.Error()),
+		slog.Int("status", int(p.Status)),
+		slog.String("error", p.Cause.Error()),
 	)...)
 }
 
 // levelOf is that of a problem in the log: an error where it is one of ours.
-func levelOf(p *problem) slog.Level {
-	if p.status >= http.StatusInternalServerError {
+func levelOf(p *problem.Error) slog.Level {
+	if p.Status >= http.StatusInternalServerError {
 		return slog.LevelError
 	}
 	return slog.LevelDebug
@@ -87,7 +89,7 @@ func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 			if v == http.ErrAbortHandler { // net/http's own way to cut a connection
 				panic(v)
 			}
-			err = panicked(v)
+			err = problem.Panicked(v)
 		}()
 		return next(c)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/server/mcp"
 )
@@ -21,7 +22,7 @@ const mcpRetry = time.Minute
 // serveMCP answers the one address of MCP's streamable HTTP.
 func (s *Server) serveMCP(c echo.Context) error {
 	if s.browsers.keys && !s.browsers.known(c.Request()) { // the protocol wants it checked in any case
-		return forbidden("pages of this Origin may not call this service")
+		return problem.Forbidden("pages of this Origin may not call this service")
 	}
 	work := s.executor.newWorkspace(ownerOf(c))
 	defer s.executor.clear(c.Request().Context(), work)
@@ -31,7 +32,7 @@ func (s *Server) serveMCP(c echo.Context) error {
 	}
 	served, err := s.mcp.Serve(c.Response(), r, ownerOf(c), s.base(r))
 	if err == nil && !served {
-		return &problem{status: http.StatusTooManyRequests, text: "there are too many MCP sessions; close some", retryAfter: mcpRetry}
+		return &problem.Error{Status: http.StatusTooManyRequests, Text: "there are too many MCP sessions; close some", RetryAfter: mcpRetry}
 	}
 	return err
 }
@@ -50,7 +51,7 @@ func (s *Server) readMessage(r *http.Request, work *workspace) (*http.Request, e
 	own := r.WithContext(r.Context())
 	return own, s.withText(r, work, body, func(raw []byte) error {
 		if notebook.ShapeOf(raw).Values > mcp.MaxValues {
-			return malformed("", "the message has more than %d values", mcp.MaxValues)
+			return problem.Malformed("", "the message has more than %d values", mcp.MaxValues)
 		}
 		own.Body = io.NopCloser(bytes.NewReader(raw))
 		if len(raw) < largeProgram {

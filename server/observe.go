@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"notebox/access"
+	"notebox/executor/problem"
 	"notebox/runner"
 )
 
@@ -56,14 +57,14 @@ func Refusals() []Refusal {
 }
 
 // refusalOf is the one that p is, or "".
-func refusalOf(p *problem) Refusal {
-	if known := (*runner.Error)(nil); errors.As(p.cause, &known) {
+func refusalOf(p *problem.Error) Refusal {
+	if known := (*runner.Error)(nil); errors.As(p.Cause, &known) {
 		return ""
 	}
-	if p.reason != "" {
-		return Refusal(p.reason)
+	if p.Reason != "" {
+		return Refusal(p.Reason)
 	}
-	switch p.status {
+	switch p.Status {
 	case http.StatusUnauthorized:
 		return RefusedAuth
 	case http.StatusForbidden:

@@ -2,9 +2,10 @@ package server
 
 import (
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
+
+	"notebox/executor/problem"
 )
 
 // places bound one kind of work. With several owners, one takes at most as many places as
@@ -27,10 +28,10 @@ func (p *places) enter(owner string) (leave func(), err error) {
 	defer p.mu.Unlock()
 	switch {
 	case p.all >= p.most:
-		return nil, &problem{status: http.StatusServiceUnavailable, retryAfter: p.retryAfter, text: fmt.Sprintf("too many %s %s at this time", p.what, p.are)}
+		return nil, &problem.Error{Status: problem.StatusUnavailable, RetryAfter: p.retryAfter, Text: fmt.Sprintf("too many %s %s at this time", p.what, p.are)}
 	case p.share() && p.byOwner[owner] >= p.most-p.all:
-		return nil, &problem{status: http.StatusTooManyRequests, retryAfter: p.retryAfter,
-			text: fmt.Sprintf("too many %s of this caller %s: the rest of the places is for others", p.what, p.are)}
+		return nil, &problem.Error{Status: problem.StatusTooMany, RetryAfter: p.retryAfter,
+			Text: fmt.Sprintf("too many %s of this caller %s: the rest of the places is for others", p.what, p.are)}
 	}
 	p.all++
 	if p.byOwner == nil {

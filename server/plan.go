@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"notebox/access"
 	"notebox/dependencies"
 	"notebox/environments"
+	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/runner"
 )
@@ -125,8 +125,8 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 }
 
 // tooMuch refuses inputs that /mnt/data, of so many bytes, cannot hold.
-func tooMuch(room int64) *problem {
-	return tooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", room)
+func tooMuch(room int64) *problem.Error {
+	return problem.TooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", room)
 }
 
 // command is the one that the plan runs in a session beside its kernel; "" for code.
@@ -161,20 +161,20 @@ func (o *Order) program() (cells []string, book []byte, err error) {
 	slices.Sort(given)
 	switch {
 	case len(given) == 0:
-		return nil, nil, malformed("code", "exactly one of code, cells, notebook and entrypoint must be given; none is")
+		return nil, nil, problem.Malformed("code", "exactly one of code, cells, notebook and entrypoint must be given; none is")
 	case len(given) > 1:
-		return nil, nil, malformed(given[1], "exactly one of code, cells, notebook and entrypoint must be given; there are %s", strings.Join(given, " and "))
+		return nil, nil, problem.Malformed(given[1], "exactly one of code, cells, notebook and entrypoint must be given; there are %s", strings.Join(given, " and "))
 	case o.Entrypoint != nil:
 		return nil, nil, nil
 	case hasBook:
 		return nil, o.Notebook, nil
 	case o.Code != nil:
 		if *o.Code == "" {
-			return nil, nil, malformed("code", "is empty")
+			return nil, nil, problem.Malformed("code", "is empty")
 		}
 		return []string{withoutBOM(*o.Code)}, nil, nil
 	case len(o.Cells) == 0:
-		return nil, nil, malformed("cells", "is empty")
+		return nil, nil, problem.Malformed("cells", "is empty")
 	}
 	for _, cell := range o.Cells {
 		cells = append(cells, withoutBOM(cell))
@@ -193,10 +193,10 @@ func (x *Executor) environment(o *Order, book []byte, entrypoint string) (*envir
 	choose := func(field, language string) error {
 		env := x.byLanguage(language)
 		if env == nil {
-			return unfit(field, "%s is not known; there are: %s", quote(language), strings.Join(x.languages(), ", "))
+			return problem.Unfit(field, "%s is not known; there are: %s", problem.Quote(language), strings.Join(x.languages(), ", "))
 		}
 		if chosen != nil && chosen.Name != env.Name {
-			return unfit(field, "is %s, which does not agree with the %s", quote(language), map[bool]string{true: "notebook's language", false: "Content-Type"}[book != nil])
+			return problem.Unfit(field, "is %s, which does not agree with the %s", problem.Quote(language), map[bool]string{true: "notebook's language", false: "Content-Type"}[book != nil])
 		}
 		chosen = env
 		return nil
@@ -252,7 +252,7 @@ func (x *Executor) mustBeAvailable(env *environments.Environment) error {
 	if x.available(env.Name) {
 		return nil
 	}
-	return &problem{status: http.StatusServiceUnavailable, field: "language", text: fmt.Sprintf("the image of %s is not installed: make images", env.Name)}
+	return &problem.Error{Status: problem.StatusUnavailable, Field: "language", Text: fmt.Sprintf("the image of %s is not installed: make images", env.Name)}
 }
 
 // timeout is the time limit of a run that asks for it, or for none.
@@ -262,7 +262,7 @@ func (x *Executor) timeout(asked *float64, otherwise time.Duration) (time.Durati
 	}
 	f := *asked
 	if math.IsNaN(f) || f <= 0 || f > x.maxTimeout.Seconds() {
-		return 0, unfit("timeout", "must be above 0 and at most %v seconds", x.maxTimeout.Seconds())
+		return 0, problem.Unfit("timeout", "must be above 0 and at most %v seconds", x.maxTimeout.Seconds())
 	}
 	// the shortest that is told apart from no time at all
 	return max(time.Duration(f*float64(time.Second)), time.Millisecond), nil
@@ -271,20 +271,20 @@ func (x *Executor) timeout(asked *float64, otherwise time.Duration) (time.Durati
 // kernelEnv checks the variables of a request.
 func kernelEnv(given map[string]string) (map[string]string, error) {
 	if len(given) > maxEnv {
-		return nil, unfit("env", "there are more than %d variables", maxEnv)
+		return nil, problem.Unfit("env", "there are more than %d variables", maxEnv)
 	}
 	out, size := map[string]string{}, 0
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
-		field := "env." + printable(cut(name))
+		field := "env." + problem.Printable(problem.Cut(name))
 		if !envName.MatchString(name) {
-			return nil, unfit(field, "is not the name of a variable: letters, digits and _, and no digit first")
+			return nil, problem.Unfit(field, "is not the name of a variable: letters, digits and _, and no digit first")
 		}
 		if strings.ContainsRune(value, 0) {
-			return nil, unfit(field, "has a NUL character in it, which no variable can hold")
+			return nil, problem.Unfit(field, "has a NUL character in it, which no variable can hold")
 		}
 		if size += len(name) + len(value); size > maxEnvBytes {
-			return nil, unfit("env", "names and values have more than %d bytes together", maxEnvBytes)
+			return nil, problem.Unfit("env", "names and values have more than %d bytes together", maxEnvBytes)
 		}
 		out[name] = value
 	}
@@ -306,14 +306,14 @@ func kernelOf(env *environments.Environment) notebook.Kernel {
 func makeNotebook(cells []string, book []byte, kernel notebook.Kernel) ([]byte, error) {
 	if book == nil {
 		raw, err := notebook.New(cells, kernel)
-		return raw, ofNotebook("", http.StatusUnprocessableEntity, err)
+		return raw, ofNotebook("", problem.StatusUnfit, err)
 	}
 	raw, err := notebook.Adopt(book, kernel)
-	return raw, ofNotebook("notebook", http.StatusBadRequest, err)
+	return raw, ofNotebook("notebook", problem.StatusMalformed, err)
 }
 
 // ofNotebook makes a caller's error of what is wrong with a caller's notebook.
-func ofNotebook(within string, status int, err error) error {
+func ofNotebook(within string, status problem.Status, err error) error {
 	var invalid *notebook.InvalidError
 	if !errors.As(err, &invalid) {
 		return err
@@ -326,9 +326,9 @@ func ofNotebook(within string, status int, err error) error {
 		field = within
 	}
 	if invalid.Field == "nbformat" { // another version of the format is not malformed
-		status = http.StatusUnprocessableEntity
+		status = problem.StatusUnfit
 	}
-	return &problem{status: status, field: field, text: fmt.Sprint(invalid.Reason)}
+	return &problem.Error{Status: status, Field: field, Text: fmt.Sprint(invalid.Reason)}
 }
 
 // LimitsOf are those of an environment's sandboxes: the service's, and no less than what

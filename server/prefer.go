@@ -3,6 +3,8 @@ package server
 import (
 	"net/http"
 	"strings"
+
+	"notebox/executor/problem"
 )
 
 // maxIdempotencyKey is as long as other services take them; it is a UUID mostly.
@@ -21,11 +23,11 @@ func wishesOf(h http.Header) (wishes, error) {
 	case len(keys) == 0:
 		return w, nil
 	case len(keys) > 1:
-		return w, malformed(name, "is there more than once")
+		return w, problem.Malformed(name, "is there more than once")
 	case len(keys[0]) == 0 || len(keys[0]) > maxIdempotencyKey:
-		return w, malformed(name, "must have 1 to %d characters", maxIdempotencyKey)
+		return w, problem.Malformed(name, "must have 1 to %d characters", maxIdempotencyKey)
 	case strings.ContainsFunc(keys[0], func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		return w, malformed(name, "must be visible ASCII without spaces")
+		return w, problem.Malformed(name, "must be visible ASCII without spaces")
 	default:
 		w.key = keys[0]
 		return w, nil

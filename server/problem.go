@@ -9,16 +9,17 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/server/dify"
 )
 
-func unsupportedMedia(format string, args ...any) *problem {
-	return &problem{status: http.StatusUnsupportedMediaType, text: fmt.Sprintf(format, args...)}
+func unsupportedMedia(format string, args ...any) *problem.Error {
+	return &problem.Error{Status: http.StatusUnsupportedMediaType, Text: fmt.Sprintf(format, args...)}
 }
 
 // problemOf gives any error of a handler its public face.
-func problemOf(err error) *problem {
-	var p *problem
+func problemOf(err error) *problem.Error {
+	var p *problem.Error
 	var ofEcho *echo.HTTPError
 	var tooManyBytes *http.MaxBytesError
 	var slow *slowBodyError
@@ -26,32 +27,32 @@ func problemOf(err error) *problem {
 	var invalid *dify.InvalidError
 	switch {
 	case errors.Is(err, dify.ErrTime):
-		return &problem{status: http.StatusServiceUnavailable, text: dify.ErrTime.Error(), retryAfter: time.Second, cause: err}
+		return &problem.Error{Status: http.StatusServiceUnavailable, Text: dify.ErrTime.Error(), RetryAfter: time.Second, Cause: err}
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &invalid):
-		return &problem{status: http.StatusUnprocessableEntity, text: invalid.Error()}
+		return &problem.Error{Status: http.StatusUnprocessableEntity, Text: invalid.Error()}
 	case errors.As(err, &unsent):
-		return &problem{status: statusClientGone, text: "the client is gone", cause: err}
+		return &problem.Error{Status: problem.StatusClientGone, Text: "the client is gone", Cause: err}
 	case errors.As(err, &tooManyBytes):
-		return tooLarge("", "the body is larger than %d bytes", tooManyBytes.Limit)
+		return problem.TooLarge("", "the body is larger than %d bytes", tooManyBytes.Limit)
 	case errors.As(err, &ofEcho):
 		return ofRouter(ofEcho)
 	case errors.As(err, &slow):
-		return &problem{status: http.StatusRequestTimeout, text: "the body came too slowly"}
+		return &problem.Error{Status: http.StatusRequestTimeout, Text: "the body came too slowly"}
 	}
 	return runProblemOf(err)
 }
 
 // ofRouter translates what echo itself answers.
-func ofRouter(err *echo.HTTPError) *problem {
+func ofRouter(err *echo.HTTPError) *problem.Error {
 	switch err.Code {
 	case http.StatusNotFound:
-		return notFound()
+		return problem.NotFound()
 	case http.StatusMethodNotAllowed:
-		return &problem{status: err.Code, text: "this address does not take this method; the Allow header lists those that it takes"}
+		return &problem.Error{Status: problem.Status(err.Code), Text: "this address does not take this method; the Allow header lists those that it takes"}
 	}
-	return &problem{status: err.Code, text: http.StatusText(err.Code)}
+	return &problem.Error{Status: problem.Status(err.Code), Text: http.StatusText(err.Code)}
 }
 
 // problemBody is the JSON of a problem. Its type is about:blank, for which
@@ -64,6 +65,10 @@ type problemBody struct {
 	Field  string `json:"field,omitempty"`
 }
 
+func problemBodyOf(p *problem.Error) problemBody {
+	return problemBody{"about:blank", http.StatusText(int(p.Status)), int(p.Status), p.Detail(), p.Field}
+}
+
 // answerError replaces echo's default error handler.
 func (s *Server) answerError(err error, c echo.Context) {
 	p := problemOf(err)
@@ -74,16 +79,16 @@ func (s *Server) answerError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	s.drain(c.Request(), p.status)
+	s.drain(c.Request(), int(p.Status))
 	h := c.Response().Header()
-	if p.status == http.StatusServiceUnavailable || p.status == http.StatusTooManyRequests {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		// rounded up, and at least a second: 0 would mean "at once"
-		seconds := max(1, int((p.retryAfter+time.Second-1)/time.Second))
+		seconds := max(1, int((p.RetryAfter+time.Second-1)/time.Second))
 		h.Set(echo.HeaderRetryAfter, strconv.Itoa(seconds))
 	}
 	h.Set("Cache-Control", "no-store")
-	status, mediaType := p.status, "application/problem+json"
-	var body any = problemBody{"about:blank", http.StatusText(p.status), p.status, p.detail(), p.field}
+	status, mediaType := int(p.Status), "application/problem+json"
+	var body any = problemBodyOf(p)
 	if dify.Owns(c.Request().URL.Path) {
 		mediaType = echo.MIMEApplicationJSON
 		status, body = difyFailure(p, err)

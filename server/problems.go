@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"notebox/access"
+	"notebox/executor/problem"
 	"notebox/runner"
 )
 
 // runProblemOf gives an error of a run, or of a session, its public face.
-func runProblemOf(err error) *problem {
-	var p *problem
+func runProblemOf(err error) *problem.Error {
+	var p *problem.Error
 	var ofRunner *runner.Error
 	var refused *access.Refusal
 	var gone *runner.GoneError
@@ -27,41 +27,41 @@ func runProblemOf(err error) *problem {
 	case errors.As(err, &gone):
 		return goneProblem(gone)
 	case errors.Is(err, runner.ErrNoSession):
-		return notFound()
+		return problem.NotFound()
 	case errors.As(err, &ofFile):
 		return ofSessionFile("path", ofFile)
 	case errors.As(err, &ofRunner):
 		return ofRunnerError(ofRunner, err)
 	case errors.Is(err, errWorkspace):
-		return &problem{status: http.StatusServiceUnavailable, text: "files of requests cannot be kept at this time", retryAfter: diskRetry, cause: err}
+		return &problem.Error{Status: problem.StatusUnavailable, Text: "files of requests cannot be kept at this time", RetryAfter: diskRetry, Cause: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, errClientGone):
-		return &problem{status: statusClientGone, text: "the client is gone"}
+		return &problem.Error{Status: problem.StatusClientGone, Text: "the client is gone"}
 	}
-	return &problem{status: http.StatusInternalServerError, text: "the service failed; its log says why", cause: err}
+	return problem.Failed(err)
 }
 
-func ofRunnerError(known *runner.Error, err error) *problem {
-	p := &problem{status: http.StatusServiceUnavailable, text: known.Message, retryAfter: known.RetryAfter, cause: err}
+func ofRunnerError(known *runner.Error, err error) *problem.Error {
+	p := &problem.Error{Status: problem.StatusUnavailable, Text: known.Message, RetryAfter: known.RetryAfter, Cause: err}
 	switch known.Code {
 	case runner.CodeEnv:
-		return &problem{status: http.StatusUnprocessableEntity, field: "env", text: known.Message, cause: err}
+		return &problem.Error{Status: problem.StatusUnfit, Field: "env", Text: known.Message, Cause: err}
 	case runner.CodePackages:
-		return &problem{status: http.StatusUnprocessableEntity, field: packagesField, text: known.Message, cause: err}
+		return &problem.Error{Status: problem.StatusUnfit, Field: problem.PackagesField, Text: known.Message, Cause: err}
 	case runner.CodeShare:
-		p.status = http.StatusTooManyRequests
+		p.Status = problem.StatusTooMany
 		return p
 	}
-	if text, ok := strings.CutPrefix(p.text, packagesField+": "); ok { // as package dependencies says it
-		p.field, p.text = packagesField, text
+	if text, ok := strings.CutPrefix(p.Text, problem.PackagesField+": "); ok { // as package dependencies says it
+		p.Field, p.Text = problem.PackagesField, text
 	}
 	return p
 }
 
 // ofAccess gives a refusal its public face: what passes by itself is 429.
-func ofAccess(r *access.Refusal) *problem {
-	p := &problem{status: http.StatusForbidden, field: r.Field, text: r.Message, reason: r.Reason}
+func ofAccess(r *access.Refusal) *problem.Error {
+	p := &problem.Error{Status: problem.StatusForbidden, Field: r.Field, Text: r.Message, Reason: r.Reason}
 	if r.RetryAfter > 0 {
-		p.status, p.retryAfter = http.StatusTooManyRequests, r.RetryAfter
+		p.Status, p.RetryAfter = problem.StatusTooMany, r.RetryAfter
 	}
 	return p
 }
@@ -84,21 +84,21 @@ func goneText(gone *runner.GoneError) string {
 	return fmt.Sprintf("the session is over since %s: %s", gone.At.UTC().Format(time.RFC3339), why)
 }
 
-func goneProblem(gone *runner.GoneError) *problem {
-	return &problem{
-		status: http.StatusGone, text: goneText(gone) + "; its variables and files are lost; POST /v1/sessions opens another",
-		cause: gone.Err,
+func goneProblem(gone *runner.GoneError) *problem.Error {
+	return &problem.Error{
+		Status: problem.StatusGone, Text: goneText(gone) + "; its variables and files are lost; POST /v1/sessions opens another",
+		Cause: gone.Err,
 	}
 }
 
 // fileStatuses are those of what cannot be done by the state of /mnt/data.
-var fileStatuses = map[runner.FileCode]int{
-	runner.FileNotFound: http.StatusNotFound,
-	runner.FileExists:   http.StatusConflict,
-	runner.FileNotPlain: http.StatusConflict,
-	runner.FileBusy:     http.StatusConflict,
-	runner.FileNoRoom:   http.StatusRequestEntityTooLarge,
-	runner.FileRefused:  http.StatusUnprocessableEntity,
+var fileStatuses = map[runner.FileCode]problem.Status{
+	runner.FileNotFound: problem.StatusNotFound,
+	runner.FileExists:   problem.StatusConflict,
+	runner.FileNotPlain: problem.StatusConflict,
+	runner.FileBusy:     problem.StatusConflict,
+	runner.FileNoRoom:   problem.StatusTooLarge,
+	runner.FileRefused:  problem.StatusUnfit,
 }
 
 // ofInputs is the error of a run, or of an opening, whose inputs the session did not take.
@@ -108,16 +108,16 @@ func ofInputs(err error) error {
 		return err
 	}
 	p := ofSessionFile("files", failed)
-	p.text = quote(failed.Path) + ": " + p.text
+	p.Text = problem.Quote(failed.Path) + ": " + p.Text
 	return p
 }
 
 // ofSessionFile is what a caller is told of a file. The text is from within the sandbox.
-func ofSessionFile(field string, err *runner.FileError) *problem {
+func ofSessionFile(field string, err *runner.FileError) *problem.Error {
 	status, ok := fileStatuses[err.Code]
-	text := oneLine(cut(err.Message))
+	text := problem.OneLine(problem.Cut(err.Message))
 	if !ok || text == "" {
-		return &problem{status: http.StatusUnprocessableEntity, field: field, text: "this cannot be done with this file", cause: err}
+		return &problem.Error{Status: problem.StatusUnfit, Field: field, Text: "this cannot be done with this file", Cause: err}
 	}
-	return &problem{status: status, field: field, text: text}
+	return &problem.Error{Status: status, Field: field, Text: text}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"notebox/agent"
+	"notebox/executor/problem"
 )
 
 // maxAsked bounds a question itself, without its files, in bytes.
@@ -79,7 +80,7 @@ func (s *Server) readQuestion(r *http.Request, work *workspace) (*question, erro
 	case q.text() == "":
 		return nil, &missingInput{}
 	case len(q.Input) > maxAsked:
-		return nil, tooLarge("input", "is larger than %d bytes", maxAsked)
+		return nil, problem.TooLarge("input", "is larger than %d bytes", maxAsked)
 	}
 	err = takeFiles(&q.inputs, q.Files, work)
 	q.Files = nil

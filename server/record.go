@@ -1,16 +1,29 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
-	"net/http"
 	"time"
 
+	"notebox/executor/problem"
 	"notebox/storage"
 )
+
+// LedgerStore keeps records, and replies; *storage.Store is one.
+type LedgerStore interface {
+	// Put stores content to its end, or nothing. name is for downloads.
+	Put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error)
+	// Get returns an error that is storage.ErrNotFound for an unknown key.
+	Get(ctx context.Context, key string) (*storage.Reader, error)
+	Records
+}
 
 // Records are what services that share a store tell each other, and themselves
 // after a restart, about executions; *storage.Store keeps them.
@@ -27,6 +40,10 @@ type Records interface {
 }
 
 const (
+	// replyTime bounds the storing of a reply, and recordRetry is when to come back to a
+	// store that does not answer.
+	replyTime   = 30 * time.Second
+	recordRetry = 2 * time.Second
 	// recordTime bounds one call of the store for a record: what takes longer
 	// for a few hundred bytes does not work.
 	recordTime = 10 * time.Second
@@ -75,11 +92,17 @@ type storedProblem struct {
 
 // book reads and writes the records.
 type book struct {
-	store    Store
+	store    LedgerStore
 	service  string
 	instance string
 	ttl      time.Duration // of results
 	now      func() time.Time
+}
+
+// newBook returns one that writes as a service of this id; "" is an id of its own. Two
+// processes that run at one time must not have one id. ttl is how long results stay.
+func newBook(store LedgerStore, service string, ttl time.Duration, now func() time.Time) *book {
+	return &book{store: store, service: cmp.Or(service, rand.Text()), instance: rand.Text(), ttl: ttl, now: now}
 }
 
 // executionKey is the key of one record of an execution.
@@ -97,7 +120,7 @@ func ownerFolder(owner string) string {
 
 // look returns what is known of an execution that this process does not run; its
 // problem is that of one that ended with one.
-func (b *book) look(ctx context.Context, owner, id string) (State, *problem, error) {
+func (b *book) look(ctx context.Context, owner, id string) (State, *problem.Error, error) {
 	var r result
 	switch found, err := b.read(ctx, executionKey(owner, id, recordResult), &r); {
 	case err != nil:
@@ -141,7 +164,10 @@ func (b *book) read(ctx context.Context, key string, v any) (found bool, err err
 func (b *book) put(ctx context.Context, key string, v any) (bool, error) {
 	timed, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	err := b.store.PutNew(timed, key, mustJSON(v))
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = b.store.PutNew(timed, key, raw)
+	}
 	if errors.Is(err, storage.ErrExists) {
 		return false, nil
 	}
@@ -155,7 +181,11 @@ func (b *book) put(ctx context.Context, key string, v any) (bool, error) {
 func (b *book) replace(ctx context.Context, key string, v any) error {
 	timed, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	if err := b.store.Replace(timed, key, mustJSON(v)); err != nil {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = b.store.Replace(timed, key, raw)
+	}
+	if err != nil {
 		return b.silent(ctx, err)
 	}
 	return nil
@@ -176,24 +206,122 @@ func (b *book) silent(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
-	return &problem{
-		status: http.StatusServiceUnavailable, text: "the store of executions does not answer",
-		retryAfter: storeRetry, cause: fmt.Errorf("records: %w", err),
+	return &problem.Error{
+		Status: problem.StatusUnavailable, Text: "the store of executions does not answer",
+		RetryAfter: recordRetry, Cause: fmt.Errorf("records: %w", err),
 	}
 }
 
-func storedOf(p *problem) *storedProblem {
-	return &storedProblem{Status: p.status, Field: p.field, Text: p.text, RetryAfter: p.retryAfter.Seconds()}
+func storedOf(p *problem.Error) *storedProblem {
+	return &storedProblem{Status: int(p.Status), Field: p.Field, Text: p.Text, RetryAfter: p.RetryAfter.Seconds()}
 }
 
 // problem is what was stored, or, where that is no answer that HTTP has, a failure.
-func (p *storedProblem) problem() *problem {
+func (p *storedProblem) problem() *problem.Error {
 	if p == nil {
 		return nil
 	}
-	if p.Status < 400 || http.StatusText(p.Status) == "" {
-		return runProblemOf(fmt.Errorf("records: a problem of status %d", p.Status))
+	status := problem.Status(p.Status)
+	if !status.Known() {
+		return problem.Failed(fmt.Errorf("records: a problem of status %d", p.Status))
 	}
 	wait := time.Duration(min(max(p.RetryAfter, 0), maxStoredWait.Seconds()) * float64(time.Second))
-	return &problem{status: p.Status, field: p.Field, text: p.Text, retryAfter: wait}
+	return &problem.Error{Status: status, Field: p.Field, Text: p.Text, RetryAfter: wait}
 }
+
+// begin writes the lease of an execution. passing is whether nothing of it is kept after
+// its end.
+func (b *book) begin(ctx context.Context, owner, id string, passing bool) error {
+	_, err := b.put(ctx, executionKey(owner, id, recordLease), b.lease(passing))
+	return err
+}
+
+// renew writes the lease anew.
+func (b *book) renew(ctx context.Context, owner, id string, passing bool) error {
+	return b.replace(ctx, executionKey(owner, id, recordLease), b.lease(passing))
+}
+
+// mark says that somebody wants an execution cancelled, which another service runs.
+func (b *book) mark(ctx context.Context, owner, id string) error {
+	_, err := b.put(ctx, executionKey(owner, id, recordCancel), struct{}{})
+	return err
+}
+
+// marked reports whether there is a mark. Where the store does not say, there is none.
+func (b *book) marked(ctx context.Context, owner, id string) bool {
+	found, _ := b.read(ctx, executionKey(owner, id, recordCancel), new(struct{}))
+	return found
+}
+
+// forget removes the records of an execution that has no result.
+func (b *book) forget(ctx context.Context, owner, id string) error {
+	var errs []error
+	for _, record := range []string{recordLease, recordCancel} {
+		errs = append(errs, b.remove(ctx, executionKey(owner, id, record)))
+	}
+	return errors.Join(errs...)
+}
+
+// replyKey is where the reply of an execution is.
+func replyKey(owner, id string) string { return executionKey(owner, id, recordReply) }
+
+// conclude stores how an execution ended: with a reply, or with a problem. The reply goes
+// first, so that a result that can be seen has one.
+func (b *book) conclude(ctx context.Context, owner, id string, reply []byte, p *problem.Error) error {
+	r := result{}
+	if p != nil {
+		r.Problem = storedOf(p)
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, replyTime)
+		defer cancel()
+		key := replyKey(owner, id)
+		if _, err := b.store.Put(ctx, key, bytes.NewReader(reply), key); err != nil {
+			return err
+		}
+	}
+	r.Expires = b.now().Add(b.ttl).UTC()
+	return b.replace(ctx, executionKey(owner, id, recordResult), r)
+}
+
+// open opens a stored reply, and tells its length in bytes. It must be closed.
+func (b *book) open(ctx context.Context, key string) (io.ReadCloser, int64, error) {
+	opening, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(recordTime, cancel) // bounds the opening; the reading, its client does
+	content, err := b.store.Get(opening, key)
+	if !late.Stop() && err == nil {
+		_ = content.Close()
+		err = context.DeadlineExceeded
+	}
+	switch {
+	case err == nil:
+		return &openReply{content, cancel}, content.Bytes, nil
+	case errors.Is(err, storage.ErrNotFound):
+		err = problem.NotFound() // it expired at this moment
+	default:
+		err = b.silent(ctx, err)
+	}
+	cancel()
+	return nil, 0, err
+}
+
+// openReply is a stored reply with the context of its opening.
+type openReply struct {
+	*storage.Reader
+	cancel context.CancelFunc
+}
+
+func (r *openReply) Close() error {
+	defer r.cancel()
+	return r.Reader.Close()
+}
+
+// State is how an execution stands.
+type State int
+
+// The states.
+const (
+	Unknown   State = iota // there is none, or it expired
+	Running                // or it waits for its place
+	BrokenOff              // its service ended before it did
+	Ended
+)

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/runner"
 )
@@ -97,7 +98,7 @@ func (x *Executor) reply(ctx context.Context, p *plan, out *runner.Outcome, even
 	}
 	a.Text = notebook.Text(result, func(b *notebook.Blob) string { return k.urls[b.Name] })
 	for _, f := range a.Files {
-		a.Text += fmt.Sprintf("[file %s: %s]\n", oneLine(strings.TrimPrefix(f.Path, dataDir)), f.URL+f.Error)
+		a.Text += fmt.Sprintf("[file %s: %s]\n", problem.OneLine(strings.TrimPrefix(f.Path, dataDir)), f.URL+f.Error)
 	}
 	a.Text += elsewhere(out.Skipped)
 	if e := result.Error; e != nil {

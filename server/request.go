@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"notebox/executor/problem"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
@@ -125,7 +127,7 @@ func (s *Server) readRequest(r *http.Request, work *workspace) (*Order, error) {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query drops what is malformed
 	if err != nil {
-		return nil, malformed("query", "is malformed")
+		return nil, problem.Malformed("query", "is malformed")
 	}
 	var req *request
 	switch {
@@ -136,7 +138,7 @@ func (s *Server) readRequest(r *http.Request, work *workspace) (*Order, error) {
 	case mediaType == notebookType || s.isCode(mediaType):
 		req, err = s.readCode(r, mediaType, query, work)
 	default:
-		return nil, unsupportedMedia("Content-Type: %s is not supported; %s", quote(mediaType), s.formsTaken())
+		return nil, unsupportedMedia("Content-Type: %s is not supported; %s", problem.Quote(mediaType), s.formsTaken())
 	}
 	if err != nil {
 		return nil, err
@@ -194,9 +196,9 @@ func (req *request) readQuery(query url.Values) error {
 		raw := req.mediaType != "" && slices.Contains([]string{"language", "timeout", "stop_on_error", "session"}, name)
 		switch {
 		case name != "images" && !raw:
-			return malformed("query", "there is no parameter %s", quote(name))
+			return problem.Malformed("query", "there is no parameter %s", problem.Quote(name))
 		case len(values) > 1:
-			return malformed("query", "the parameter %s is there more than once", quote(name))
+			return problem.Malformed("query", "the parameter %s is there more than once", problem.Quote(name))
 		}
 	}
 	switch images := query.Get("images"); images {
@@ -204,7 +206,7 @@ func (req *request) readQuery(query url.Values) error {
 		req.linkImages = true
 	case "", "data":
 	default:
-		return unfit("images", `must be "url", or "data", which is the default`)
+		return problem.Unfit("images", `must be "url", or "data", which is the default`)
 	}
 	return nil
 }
@@ -214,23 +216,23 @@ const notWhole = "the body did not arrive in full"
 // ofBody says what is wrong where a body could not be read: our own failure and
 // the limits have their own answers, the rest is text's.
 func ofBody(err error, text string) error {
-	var p *problem
+	var p *problem.Error
 	var tooMany *http.MaxBytesError
 	var slow *slowBodyError
 	if errors.As(err, &p) || errors.As(err, &tooMany) || errors.As(err, &slow) || errors.Is(err, errWorkspace) {
 		return err
 	}
-	return malformed("", "%s", text)
+	return problem.Malformed("", "%s", text)
 }
 
 // parseSeconds reads a number of a form or a query.
 func parseSeconds(field, s string) (*seconds, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return nil, malformed(field, "must be a number")
+		return nil, problem.Malformed(field, "must be a number")
 	}
 	if math.IsNaN(f) {
-		return nil, unfit(field, "must be a number of seconds above 0")
+		return nil, problem.Unfit(field, "must be a number of seconds above 0")
 	}
 	out := seconds(f)
 	return &out, nil
@@ -244,7 +246,7 @@ func parseBool(field, s string) (*bool, error) {
 	case "false", "0":
 		return new(false), nil
 	}
-	return nil, malformed(field, "must be true or false")
+	return nil, problem.Malformed(field, "must be true or false")
 }
 
 func ptr[T any](v T) *T { return &v }

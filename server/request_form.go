@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"notebox/executor/problem"
 )
 
 // textParts are the parts of a form that are fields, in the order in which
@@ -62,10 +64,10 @@ func (f *form) read(r *http.Request, boundary string) error {
 // has to be whole, and one part at least.
 func (s *Server) readParts(r *http.Request, boundary string, take func(*multipart.Part) error) error {
 	if boundary == "" {
-		return malformed("", "Content-Type: the boundary is missing")
+		return problem.Malformed("", "Content-Type: the boundary is missing")
 	}
 	if r.ContentLength > s.maxUpload {
-		return tooLarge("", "the body is larger than %d bytes", s.maxUpload)
+		return problem.TooLarge("", "the body is larger than %d bytes", s.maxUpload)
 	}
 	body := http.MaxBytesReader(nil, r.Body, s.maxUpload)
 	// multipart takes some early ends for the end of the form. Here the body's end
@@ -79,7 +81,7 @@ func (s *Server) readParts(r *http.Request, boundary string, take func(*multipar
 		part, err := parts.NextRawPart()
 		head.left = math.MaxInt64
 		if head.over {
-			return malformed("", "a part's header, or what stands between parts, is longer than %d bytes", maxPartHead)
+			return problem.Malformed("", "a part's header, or what stands between parts, is longer than %d bytes", maxPartHead)
 		}
 		if err == io.EOF {
 			break
@@ -98,7 +100,7 @@ func (s *Server) readParts(r *http.Request, boundary string, take func(*multipar
 		return ofBody(err, notAForm)
 	}
 	if empty {
-		return malformed("", "the form is empty")
+		return problem.Malformed("", "the form is empty")
 	}
 	return nil
 }
@@ -141,10 +143,10 @@ func partName(part *multipart.Part) (name, filename string, isFile bool, err err
 	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	name, named := params["name"]
 	if err != nil || !named {
-		return "", "", false, malformed("", "a part has no name in its Content-Disposition")
+		return "", "", false, problem.Malformed("", "a part has no name in its Content-Disposition")
 	}
 	if enc := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); !slices.Contains([]string{"", "binary", "8bit", "7bit"}, enc) {
-		return "", "", false, malformed(printable(cut(name)), "its Content-Transfer-Encoding is not supported")
+		return "", "", false, problem.Malformed(problem.Printable(problem.Cut(name)), "its Content-Transfer-Encoding is not supported")
 	}
 	filename, isFile = params["filename"] // Part.FileName would strip the folders
 	return name, filename, isFile, nil
@@ -157,7 +159,7 @@ func (f *form) take(part *multipart.Part) error {
 		return err
 	}
 	if !slices.Contains(f.names, name) {
-		return malformed(printable(cut(name)), "there is no such field")
+		return problem.Malformed(problem.Printable(problem.Cut(name)), "there is no such field")
 	}
 	if name == "files" && isFile {
 		return f.takeFile(part, filename)
@@ -177,7 +179,7 @@ func (f *form) takeFile(part *multipart.Part, filename string) error {
 
 func (f *form) takeText(part *multipart.Part, name string) error {
 	if f.texts[name] != nil {
-		return malformed(name, "is there more than once")
+		return problem.Malformed(name, "is there more than once")
 	}
 	limited := &io.LimitedReader{R: part, N: f.left + 1}
 	text, err := f.work.spool(limited)
@@ -185,7 +187,7 @@ func (f *form) takeText(part *multipart.Part, name string) error {
 		return err
 	}
 	if f.left = limited.N - 1; f.left < 0 {
-		return tooLarge(name, "the text parts are larger than %d bytes", f.server.maxBody)
+		return problem.TooLarge(name, "the text parts are larger than %d bytes", f.server.maxBody)
 	}
 	f.texts[name] = text
 	return nil
@@ -200,7 +202,7 @@ func (f *form) decode(r *http.Request) error {
 		}
 		err := f.server.withText(r, f.work, sp, func(raw []byte) error {
 			if !utf8.Valid(raw) {
-				return malformed(name, "is not valid UTF-8")
+				return problem.Malformed(name, "is not valid UTF-8")
 			}
 			return f.set(name, raw)
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"notebox/executor/problem"
 	"notebox/notebook"
 )
 
@@ -31,7 +32,7 @@ func (s *Server) readJSON(r *http.Request, work *workspace) (*request, error) {
 // right, while the text is held.
 func (s *Server) readObject(r *http.Request, work *workspace, v any, then func() error) error {
 	if r.ContentLength > s.maxBody {
-		return tooLarge("", "the body is larger than %d bytes", s.maxBody)
+		return problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
 	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
@@ -39,7 +40,7 @@ func (s *Server) readObject(r *http.Request, work *workspace, v any, then func()
 	}
 	return s.withText(r, work, body, func(raw []byte) error {
 		if len(raw) == 0 {
-			return malformed("", "the body is empty")
+			return problem.Malformed("", "the body is empty")
 		}
 		if err := decodeJSON("", raw, v); err != nil {
 			return err
@@ -64,15 +65,15 @@ func (s *Server) withText(r *http.Request, work *workspace, sp *spool, fn func([
 func decodeJSON(within string, raw []byte, v any) error {
 	switch shape := notebook.ShapeOf(raw); {
 	case shape.Depth > maxNesting:
-		return malformed(within, "is nested deeper than %d levels", maxNesting)
+		return problem.Malformed(within, "is nested deeper than %d levels", maxNesting)
 	case shape.Names > maxNames:
-		return tooLarge(within, "an object has more than %d names, with those that it is in", maxNames)
+		return problem.TooLarge(within, "an object has more than %d names, with those that it is in", maxNames)
 	}
 	err := json.Unmarshal(raw, v, jsonRules)
 	if err == nil {
 		return nil
 	}
-	var tooMany *problem
+	var tooMany *problem.Error
 	var syntactic *jsontext.SyntacticError
 	var semantic *json.SemanticError
 	switch {
@@ -82,25 +83,25 @@ func decodeJSON(within string, raw []byte, v any) error {
 		field := joinField(within, semantic.JSONPointer)
 		switch {
 		case errors.Is(err, json.ErrUnknownName):
-			return malformed(field, "there is no such field")
+			return problem.Malformed(field, "there is no such field")
 		case semantic.GoType != nil && semantic.Err == nil:
-			return malformed(field, "must be %s", jsonName(semantic))
+			return problem.Malformed(field, "must be %s", jsonName(semantic))
 		case semantic.Err != nil && semantic.GoType != nil && strings.HasPrefix(semantic.Err.Error(), "must be "):
-			return malformed(field, "%s", semantic.Err)
+			return problem.Malformed(field, "%s", semantic.Err)
 		}
-		return malformed(field, "is not of the right type")
+		return problem.Malformed(field, "is not of the right type")
 	case errors.As(err, &syntactic):
 		field := joinField(within, syntactic.JSONPointer)
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return malformed(field, "is there more than once")
+			return problem.Malformed(field, "is there more than once")
 		}
 		why := "is not valid JSON"
 		if strings.Contains(syntactic.Err.Error(), "UTF-8") || strings.Contains(syntactic.Err.Error(), "surrogate") {
 			why = "is not valid UTF-8, or has a lone surrogate"
 		}
-		return malformed(field, "%s (at byte %d)", why, syntactic.ByteOffset)
+		return problem.Malformed(field, "%s (at byte %d)", why, syntactic.ByteOffset)
 	}
-	return malformed(within, "is not valid JSON")
+	return problem.Malformed(within, "is not valid JSON")
 }
 
 // jsonName says what a field must be, for the Go types that requests have.
@@ -122,11 +123,11 @@ func joinField(within string, pointer jsontext.Pointer) string {
 	for token := range pointer.Tokens() {
 		switch {
 		case token != "" && strings.Trim(token, "0123456789") == "":
-			fmt.Fprintf(&b, "[%s]", cut(token))
+			fmt.Fprintf(&b, "[%s]", problem.Cut(token))
 		case b.Len() == 0:
-			b.WriteString(printable(cut(token)))
+			b.WriteString(problem.Printable(problem.Cut(token)))
 		default:
-			b.WriteString("." + printable(cut(token)))
+			b.WriteString("." + problem.Printable(problem.Cut(token)))
 		}
 	}
 	return b.String()
@@ -152,11 +153,11 @@ func takeFiles(all *inputs, files []fileField, work *workspace) error {
 		}
 		switch {
 		case from != 1:
-			return malformed(field, "must have exactly one of content, text, url and id")
+			return problem.Malformed(field, "must have exactly one of content, text, url and id")
 		case f.URL != nil && *f.URL == "":
-			return unfit(field+".url", "is empty")
+			return problem.Unfit(field+".url", "is empty")
 		case f.ID != nil && *f.ID == "":
-			return unfit(field+".id", "is empty")
+			return problem.Unfit(field+".id", "is empty")
 		}
 		name := ""
 		switch {
@@ -195,13 +196,13 @@ func takeFiles(all *inputs, files []fileField, work *workspace) error {
 }
 
 // data is what an entry itself holds.
-func (f fileField) data(field string) ([]byte, *problem) {
+func (f fileField) data(field string) ([]byte, *problem.Error) {
 	if f.Text != nil {
 		return []byte(*f.Text), nil
 	}
 	data, why := decodeBase64(string(*f.Content))
 	if why != "" {
-		return nil, malformed(field+".content", "%s", why)
+		return nil, problem.Malformed(field+".content", "%s", why)
 	}
 	return data, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"notebox/executor/problem"
 	"notebox/notebook"
 )
 
@@ -33,7 +34,7 @@ func (l *cellFields) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (l *packageList) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	return decodeList(dec, (*[]text)(l), maxDependencies, packagesField)
+	return decodeList(dec, (*[]text)(l), maxDependencies, problem.PackagesField)
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -43,7 +44,7 @@ func (v *variables) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 	for *v = (variables{}); dec.PeekKind() != jsontext.KindEndObject; {
 		if len(*v) == maxEnv {
-			return unfit("env", "there are more than %d variables", maxEnv)
+			return problem.Unfit("env", "there are more than %d variables", maxEnv)
 		}
 		var name, value text
 		if err := json.UnmarshalDecode(dec, &name); err != nil {
@@ -77,7 +78,7 @@ func decodeList[T any](dec *jsontext.Decoder, list *[]T, most int, field string)
 	}
 	for *list = []T{}; dec.PeekKind() != jsontext.KindEndArray; {
 		if len(*list) == most {
-			return unfit(field, "there are more than %d", most)
+			return problem.Unfit(field, "there are more than %d", most)
 		}
 		var one T
 		if err := json.UnmarshalDecode(dec, &one); err != nil {

@@ -4,13 +4,15 @@ import (
 	"net/http"
 	"net/url"
 	"unicode/utf8"
+
+	"notebox/executor/problem"
 )
 
 // readCode takes a body that is the code itself, or a notebook; what else there is to say
 // stands in the query.
 func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, work *workspace) (*request, error) {
 	if r.ContentLength > s.maxBody {
-		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
+		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
 	req := &request{mediaType: mediaType}
 	var err error
@@ -37,11 +39,11 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 	return req, s.withText(r, work, body, func(raw []byte) error {
 		switch {
 		case len(raw) == 0:
-			return malformed("", "the body is empty")
+			return problem.Malformed("", "the body is empty")
 		case mediaType == notebookType:
 			req.Notebook = raw // which Adopt checks
 		case !utf8.Valid(raw):
-			return malformed("code", "is not valid UTF-8")
+			return problem.Malformed("code", "is not valid UTF-8")
 		default:
 			req.Code = new(text(raw))
 		}

@@ -9,6 +9,40 @@ import (
 // stays longer than a quarter of it beyond its time, nor than sweepEvery.
 const sweepParts = 4
 
+const (
+	// sweepFirst is when records are swept first: a start has better things to do.
+	sweepFirst = time.Minute
+	// sweepEvery is how long expired records may take up room, and sweepTime what
+	// one sweep may take.
+	sweepEvery = 30 * time.Minute
+	sweepTime  = 10 * time.Minute
+)
+
+// sweepRecords removes expired records until the service ends. Any number of services
+// may do it at once: each removal is by itself, and one that finds nothing is well.
+func (x *Executor) sweepRecords() {
+	x.repeat(sweepFirst, sweepEvery, "expired records", x.book.Sweep)
+}
+
+// repeat sweeps until the service ends.
+func (x *Executor) repeat(first, every time.Duration, what string, sweep func(context.Context) error) {
+	timer := time.NewTimer(first)
+	defer timer.Stop()
+	for {
+		select {
+		case <-x.runs.Done():
+			return
+		case <-timer.C:
+		}
+		ctx, cancel := context.WithTimeout(x.runs, sweepTime)
+		if err := sweep(ctx); err != nil && x.runs.Err() == nil {
+			x.log.Warn(what+" are left for the next sweep", "error", err)
+		}
+		cancel()
+		timer.Reset(every)
+	}
+}
+
 // sweepRuns removes runs and inputs whose time is over, until the service ends. Where
 // the retention is 0 there is nothing to do: they stay, or the store's own rules remove
 // them.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"notebox/executor/problem"
+
 	"github.com/labstack/echo/v4"
 )
 
@@ -90,7 +92,7 @@ func openly(next echo.HandlerFunc) echo.HandlerFunc {
 // serveMetrics answers GET /metrics.
 func (s *Server) serveMetrics(c echo.Context) error {
 	if s.metrics == nil {
-		return notFound()
+		return problem.NotFound()
 	}
 	s.metrics.ServeHTTP(c.Response(), c.Request())
 	return nil

@@ -3,14 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"net/http"
 	"time"
 
+	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/runner"
-	"notebox/storage"
 )
 
 // Run is what a caller has of an order: an execution of its own, which it starts, or one
@@ -121,11 +119,11 @@ func (r *Run) waitElsewhere(ctx context.Context) (*ending, error) {
 		case failure != nil:
 			return &ending{problem: failure}, nil
 		case stands == Ended:
-			return &ending{key: executionKey(r.owner, r.ID, recordReply)}, nil
+			return &ending{key: replyKey(r.owner, r.ID)}, nil
 		case stands != Running:
-			return nil, &problem{
-				status: http.StatusServiceUnavailable, retryAfter: time.Second,
-				text: "the service that was to run this has not; send the request again to run it",
+			return nil, &problem.Error{
+				Status: problem.StatusUnavailable, RetryAfter: time.Second,
+				Text: "the service that was to run this has not; send the request again to run it",
 			}
 		}
 		select {
@@ -203,32 +201,5 @@ func (r *Reply) Open(ctx context.Context) (io.ReadCloser, int64, error) {
 	if !r.Stored() {
 		return io.NopCloser(bytes.NewReader(r.end.reply)), r.Size(), nil
 	}
-	opening, cancel := context.WithCancel(ctx)
-	late := time.AfterFunc(recordTime, cancel) // bounds the opening; the reading, its client does
-	content, err := r.book.store.Get(opening, r.end.key)
-	if !late.Stop() && err == nil {
-		_ = content.Close()
-		err = context.DeadlineExceeded
-	}
-	switch {
-	case err == nil:
-		return &openReply{content, cancel}, content.Bytes, nil
-	case errors.Is(err, storage.ErrNotFound):
-		err = notFound() // it expired at this moment
-	default:
-		err = r.book.silent(ctx, err)
-	}
-	cancel()
-	return nil, 0, err
-}
-
-// openReply is a stored reply with the context of its opening.
-type openReply struct {
-	*storage.Reader
-	cancel context.CancelFunc
-}
-
-func (r *openReply) Close() error {
-	defer r.cancel()
-	return r.Reader.Close()
+	return r.book.open(ctx, r.end.key)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -21,7 +20,6 @@ import (
 	"notebox/runner"
 	"notebox/server/mcp"
 	"notebox/server/pages"
-	"notebox/storage"
 )
 
 // Config is what a Server is made of. Runner, Store, Environments and TempDir
@@ -102,36 +100,21 @@ type Config struct {
 
 // Defaults of Config's limits.
 const (
-	DefaultMaxTimeout    = 300 * time.Second  // proxies and people give up before
 	DefaultMaxBody       = 25 << 20           // a long notebook with its old outputs
-	DefaultMaxUpload     = 512 << 20          // as much as /mnt/data holds
-	DefaultResultTTL     = 24 * time.Hour     // as long as the links in a result work
 	DefaultRetention     = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
 	DefaultSessionTTL    = time.Hour          // a conversation, or a piece of work
 	DefaultMaxSessionTTL = 24 * time.Hour     // its memory is held all the time
 	DefaultSessionIdle   = 15 * time.Minute   // a person reads an answer and writes the next question
-	DefaultMaxIntake     = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
 )
 
 // Store keeps what runs leave behind; *storage.Store is one.
 type Store interface {
-	// Put stores content to its end, or nothing. name is for downloads.
-	Put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error)
-	// Get returns an error that is storage.ErrNotFound for an unknown key.
-	Get(ctx context.Context, key string) (*storage.Reader, error)
-	// Link returns base + "/v1/files/" + the escaped key and its signature.
-	Link(ctx context.Context, key, base string) (link string, expires time.Time, err error)
+	ExecutorStore
 	// Sign returns the query by which Verify knows a link of another path to key.
 	Sign(key string) (query url.Values, expires time.Time, err error)
 	// Verify returns nil if q holds a link's signature for key that has not expired.
 	Verify(key string, q url.Values) error
-	// Replay returns content so that Put can begin anew with it, see storage.Store.
-	Replay(content io.Reader, tempDir string) io.ReadCloser
 	Ready(ctx context.Context) error
-	// Sweep removes runs and inputs that were written before that time. Several
-	// services may do it at once.
-	Sweep(ctx context.Context, before time.Time) (removed int, err error)
-	Records
 }
 
 // Server answers the native API.

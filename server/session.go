@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 )
 
@@ -74,8 +75,8 @@ func (s *Server) aboutSession(info runner.SessionInfo) sessionEntry {
 }
 
 // errNoSessions is the answer of a service that offers none.
-func errNoSessions() *problem {
-	return forbidden("this service's operator allows no sessions")
+func errNoSessions() *problem.Error {
+	return problem.Forbidden("this service's operator allows no sessions")
 }
 
 // findSession returns the session of a request's path.
@@ -85,7 +86,7 @@ func (s *Server) findSession(c echo.Context) (runner.Session, error) {
 	}
 	id := c.Param("id")
 	if !sessionIDs.MatchString(id) {
-		return nil, notFound()
+		return nil, problem.NotFound()
 	}
 	c.Set(sessionKey, id)
 	return s.sessions.Find(ownerOf(c), id)
@@ -106,7 +107,7 @@ func inTime(ctx context.Context, limit time.Duration, do func(context.Context) e
 	defer cancel()
 	err := do(ctx)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
-		return &problem{status: http.StatusGatewayTimeout, text: "the sandbox did not answer in time", cause: err}
+		return &problem.Error{Status: http.StatusGatewayTimeout, Text: "the sandbox did not answer in time", Cause: err}
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -69,7 +70,7 @@ func givenPath(field, given string) (string, error) {
 	given = strings.TrimSuffix(strings.TrimPrefix(given, dataDir), "/")
 	for part := range strings.SplitSeq(given, "/") {
 		if !isComponent(part) {
-			return "", unfit(field, "is no path within %s", dataDir)
+			return "", problem.Unfit(field, "is no path within %s", dataDir)
 		}
 	}
 	return given, nil
@@ -138,7 +139,7 @@ func (s *Server) deleteSessionFile(c echo.Context) error {
 	return s.withFiles(c, func(session runner.Session) error {
 		name, ok := sessionPathOf(c.Request().URL, c.Param("id"))
 		if !ok {
-			return notFound()
+			return problem.NotFound()
 		}
 		return inTime(c.Request().Context(), sessionCallTime, func(ctx context.Context) error {
 			if err := session.Delete(ctx, name); err != nil {
@@ -198,19 +199,19 @@ func readMove(r *http.Request) (from, to string, overwrite bool, err error) {
 	}
 	switch {
 	case req.From == nil:
-		return "", "", false, malformed("from", "is missing")
+		return "", "", false, problem.Malformed("from", "is missing")
 	case req.To == nil:
-		return "", "", false, malformed("to", "is missing")
+		return "", "", false, problem.Malformed("to", "is missing")
 	}
 	if from, err = givenPath("from", string(*req.From)); err == nil && from == "" {
-		err = unfit("from", "is /mnt/data itself, which stays where it is")
+		err = problem.Unfit("from", "is /mnt/data itself, which stays where it is")
 	}
 	if err != nil {
 		return "", "", false, err
 	}
 	to, why := cleanName(string(*req.To))
 	if why != "" {
-		return "", "", false, unfit("to", "%s", why)
+		return "", "", false, problem.Unfit("to", "%s", why)
 	}
 	return from, to, req.Overwrite != nil && *req.Overwrite, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 )
 
@@ -94,7 +95,7 @@ func (req *sessionRequest) takeFiles(work *workspace) error {
 func parameters(r *http.Request, names ...string) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, malformed("query", "is malformed")
+		return nil, problem.Malformed("query", "is malformed")
 	}
 	for name, values := range query {
 		known := false
@@ -103,9 +104,9 @@ func parameters(r *http.Request, names ...string) (url.Values, error) {
 		}
 		switch {
 		case !known:
-			return nil, malformed("query", "there is no parameter %s", quote(name))
+			return nil, problem.Malformed("query", "there is no parameter %s", problem.Quote(name))
 		case len(values) > 1:
-			return nil, malformed("query", "the parameter %s is there more than once", quote(name))
+			return nil, problem.Malformed("query", "the parameter %s is there more than once", problem.Quote(name))
 		}
 	}
 	return query, nil
@@ -168,8 +169,8 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	env := &s.environments[0]
 	if req.Language != nil {
 		if env = s.executor.byLanguage(string(*req.Language)); env == nil {
-			return spec, unfit("language", "%s is not known; there are: %s; bash runs in a session of each of them",
-				quote(string(*req.Language)), strings.Join(s.executor.languages(), ", "))
+			return spec, problem.Unfit("language", "%s is not known; there are: %s; bash runs in a session of each of them",
+				problem.Quote(string(*req.Language)), strings.Join(s.executor.languages(), ", "))
 		}
 	}
 	if err := caller.MayUse(env.Name, env.Language); err != nil {
@@ -224,7 +225,7 @@ func (s *Server) sessionTime(field string, asked *seconds, fallback time.Duratio
 	}
 	f, most := float64(*asked), s.sessions.maxTTL
 	if math.IsNaN(f) || f < minSessionTime.Seconds() || f > most.Seconds() {
-		return 0, unfit(field, "must be from %v to %v seconds", minSessionTime.Seconds(), most.Seconds())
+		return 0, problem.Unfit(field, "must be from %v to %v seconds", minSessionTime.Seconds(), most.Seconds())
 	}
 	return time.Duration(f * float64(time.Second)), nil
 }
@@ -241,7 +242,7 @@ func (s *Server) open(ctx context.Context, spec runner.SessionSpec) (session run
 	var full *runner.Error
 	switch {
 	case errors.As(err, &full) && full.Code == runner.CodeFull:
-		return nil, &problem{status: http.StatusTooManyRequests, text: full.Message, retryAfter: full.RetryAfter, cause: err}
+		return nil, &problem.Error{Status: http.StatusTooManyRequests, Text: full.Message, RetryAfter: full.RetryAfter, Cause: err}
 	case err != nil:
 		return nil, s.executor.whyNot(ctx, ofInputs(err))
 	case ctx.Err() == nil:

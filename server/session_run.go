@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"notebox/access"
 	"notebox/environments"
+	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/runner"
 )
@@ -65,17 +65,17 @@ func (in *inSession) whyLost() error {
 // planSession sets a plan's session and environment.
 func (x *Executor) planSession(p *plan, o *Order, cells []string, book []byte, caller *access.Caller) error {
 	if x.sessions == nil {
-		return &problem{status: http.StatusForbidden, field: "session", text: "this service's operator allows no sessions"}
+		return &problem.Error{Status: problem.StatusForbidden, Field: "session", Text: "this service's operator allows no sessions"}
 	}
 	in := &inSession{id: *o.Session, owner: caller.Owner()}
 	if err := in.find(x.sessions); err != nil {
 		return err
 	}
 	if len(o.Env) > 0 {
-		return unfit("env", "is the session's: give it when the session is opened")
+		return problem.Unfit("env", "is the session's: give it when the session is opened")
 	}
 	if len(o.Dependencies) > 0 {
-		return unfit("dependencies", "are the session's: give them when the session is opened")
+		return problem.Unfit("dependencies", "are the session's: give them when the session is opened")
 	}
 	if err := in.network(o, caller); err != nil {
 		return err
@@ -107,9 +107,9 @@ func (in *inSession) find(all runner.Sessions) error {
 	case err != nil:
 		in.lost = err
 	case session.Info().Waiting >= maxSessionWaiting:
-		in.lost = &problem{
-			status: http.StatusTooManyRequests, field: "session", retryAfter: time.Second,
-			text: fmt.Sprintf("%d runs wait in it already", maxSessionWaiting),
+		in.lost = &problem.Error{
+			Status: problem.StatusTooMany, Field: "session", RetryAfter: time.Second,
+			Text: fmt.Sprintf("%d runs wait in it already", maxSessionWaiting),
 		}
 	default:
 		in.session = session
@@ -117,8 +117,8 @@ func (in *inSession) find(all runner.Sessions) error {
 	return nil
 }
 
-func noSuchSession() *problem {
-	return &problem{status: http.StatusNotFound, field: "session", text: "there is no such session: it ended long ago, or never was"}
+func noSuchSession() *problem.Error {
+	return &problem.Error{Status: problem.StatusNotFound, Field: "session", Text: "there is no such session: it ended long ago, or never was"}
 }
 
 // network refuses what the session is not, and a session with a network to a key that
@@ -126,7 +126,7 @@ func noSuchSession() *problem {
 func (in *inSession) network(o *Order, caller *access.Caller) error {
 	has := in.session != nil && in.session.Info().Network
 	if o.Network != nil && (*o.Network || has) {
-		return unfit("network", "is the session's: give it when the session is opened")
+		return problem.Unfit("network", "is the session's: give it when the session is opened")
 	}
 	if has {
 		return caller.MayNetwork()
@@ -142,9 +142,9 @@ func (x *Executor) sessionEnvironment(in *inSession) (*environments.Environment,
 	name := in.session.Info().Environment
 	env := x.byName(name)
 	if env == nil {
-		return nil, &problem{
-			status: http.StatusServiceUnavailable, field: "session", retryAfter: storeRetry,
-			text: "its environment is not configured any more", cause: fmt.Errorf("a session of the environment %q", name),
+		return nil, &problem.Error{
+			Status: problem.StatusUnavailable, Field: "session", RetryAfter: storeRetry,
+			Text: "its environment is not configured any more", Cause: fmt.Errorf("a session of the environment %q", name),
 		}
 	}
 	return env, nil
@@ -158,9 +158,9 @@ func (x *Executor) agrees(p *plan, o *Order, book []byte) error {
 		case language == "" || isBash(language) && isBash(env.Language):
 			return nil
 		case other == nil:
-			return unfit(field, "%s is not known; in this session there %s", quote(language), runs(env, "is %s", "are: %s, %s"))
+			return problem.Unfit(field, "%s is not known; in this session there %s", problem.Quote(language), runs(env, "is %s", "are: %s, %s"))
 		case p.session.session != nil && other.Name != env.Name:
-			return unfit(field, "is %s, and this session runs %s; open another session for it", quote(language), runs(env, "%s", "%s, and %s beside it"))
+			return problem.Unfit(field, "is %s, and this session runs %s; open another session for it", problem.Quote(language), runs(env, "%s", "%s, and %s beside it"))
 		}
 		return nil
 	}
@@ -199,17 +199,17 @@ func (x *Executor) commandOf(cells []string, book []byte, mediaType string) (str
 	typed := x.byMediaType(mediaType)
 	switch {
 	case book != nil:
-		return "", unfit("notebook", "cannot be run by %s: give one command as code", bash)
+		return "", problem.Unfit("notebook", "cannot be run by %s: give one command as code", bash)
 	case len(cells) != 1:
-		return "", unfit("cells", "are %d, and %s takes one command: give it as code", len(cells), bash)
+		return "", problem.Unfit("cells", "are %d, and %s takes one command: give it as code", len(cells), bash)
 	case mediaType != "" && mediaType != "text/plain" && (typed == nil || !isBash(typed.Language)):
-		return "", unfit("language", "does not agree with the Content-Type")
+		return "", problem.Unfit("language", "does not agree with the Content-Type")
 	case cells[0] == "":
-		return "", malformed("cells", "its command is empty")
+		return "", problem.Malformed("cells", "its command is empty")
 	case strings.ContainsRune(cells[0], 0):
-		return "", unfit("code", "has a NUL character in it, which no command can hold")
+		return "", problem.Unfit("code", "has a NUL character in it, which no command can hold")
 	case len(cells[0]) > maxCommand:
-		return "", tooLarge("code", "a command may have %d bytes: write it to a file, and run that", maxCommand)
+		return "", problem.TooLarge("code", "a command may have %d bytes: write it to a file, and run that", maxCommand)
 	}
 	return cells[0], nil
 }

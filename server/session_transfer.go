@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -26,14 +27,14 @@ const transferRetry = 2 * time.Second
 // readSmall reads a body of a few bytes.
 func readSmall(r *http.Request, most int64) ([]byte, error) {
 	if r.ContentLength > most {
-		return nil, tooLarge("", "the body is larger than %d bytes", most)
+		return nil, problem.TooLarge("", "the body is larger than %d bytes", most)
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	if err != nil {
 		return nil, ofBody(err, notWhole)
 	}
 	if len(raw) == 0 {
-		return nil, malformed("", "the body is empty")
+		return nil, problem.Malformed("", "the body is empty")
 	}
 	return raw, nil
 }
@@ -44,7 +45,7 @@ func (s *Server) readSessionFile(c echo.Context) error {
 		r := c.Request()
 		name, ok := sessionPathOf(r.URL, c.Param("id"))
 		if !ok {
-			return notFound()
+			return problem.NotFound()
 		}
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
@@ -92,7 +93,7 @@ func describeSessionFile(h http.Header, info runner.FileInfo, head []byte) {
 // cause of ctx says so.
 func stalled(ctx context.Context, err error) error {
 	if context.Cause(ctx) == errStalled {
-		return &problem{status: http.StatusGatewayTimeout, text: "the sandbox did not answer in time", cause: err}
+		return &problem.Error{Status: http.StatusGatewayTimeout, Text: "the sandbox did not answer in time", Cause: err}
 	}
 	return err
 }
@@ -120,14 +121,14 @@ func (s *Server) writeSessionFile(c echo.Context) error {
 		}
 		name, ok := sessionPathOf(r.URL, c.Param("id"))
 		if !ok {
-			return malformed("path", "is no path within %s", dataDir)
+			return problem.Malformed("path", "is no path within %s", dataDir)
 		}
 		if _, why := cleanName(name); why != "" {
-			return malformed("path", "%s", why)
+			return problem.Malformed("path", "%s", why)
 		}
 		most := min(s.maxUpload, s.dataSizeOf(session))
 		if r.ContentLength > most {
-			return tooLarge("", "the body is larger than %d bytes", most)
+			return problem.TooLarge("", "the body is larger than %d bytes", most)
 		}
 		body := &watchedReader{Reader: http.MaxBytesReader(nil, r.Body, most)}
 		timed, steady, stop := watchStall(r.Context(), body, s.pace.stall)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 )
 
@@ -112,7 +113,7 @@ func (e *eventStream) put(name string, data any) {
 	case err != nil:
 		e.stop(err)
 	case behind+e.size+int64(len(raw)) > e.most:
-		e.stop(&problem{status: http.StatusRequestTimeout, text: "the events were read too slowly", cause: errLagging})
+		e.stop(&problem.Error{Status: http.StatusRequestTimeout, Text: "the events were read too slowly", Cause: errLagging})
 	default:
 		e.add(raw)
 	}
@@ -132,7 +133,7 @@ func (e *eventStream) finish(answer io.Reader) error {
 // end waits until everything is on its way, which is p as the last event, where
 // p is given and anything else was sent. The error is why the client does not get
 // all.
-func (e *eventStream) end(p *problem) error {
+func (e *eventStream) end(p *problem.Error) error {
 	e.mu.Lock()
 	if !e.over && p != nil && (e.begun || len(e.backlog) > 0) {
 		e.add(errorEvent(p))
@@ -289,13 +290,13 @@ func event(name string, data any) ([]byte, error) {
 
 // errorEvent is what the answer would have been, had the head not been sent; with
 // what its Retry-After would say.
-func errorEvent(p *problem) []byte {
+func errorEvent(p *problem.Error) []byte {
 	raw, _ := event("error", struct {
 		problemBody
 		RetryAfter int `json:"retry_after,omitempty"` // seconds
 	}{
-		problemBody{"about:blank", http.StatusText(p.status), p.status, p.detail(), p.field},
-		int((p.retryAfter + time.Second - 1) / time.Second),
+		problemBodyOf(p),
+		int((p.RetryAfter + time.Second - 1) / time.Second),
 	})
 	return raw
 }

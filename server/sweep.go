@@ -13,12 +13,6 @@ import (
 )
 
 const (
-	// sweepFirst is when records are swept first: a start has better things to do.
-	sweepFirst = time.Minute
-	// sweepEvery is how long expired records may take up room, and sweepTime what
-	// one sweep may take.
-	sweepEvery = 30 * time.Minute
-	sweepTime  = 10 * time.Minute
 	// sweepGrace is how long expired records stay for requests that saw them while
 	// they were there.
 	sweepGrace = time.Hour
@@ -26,43 +20,20 @@ const (
 	maxSweepErrors = 10
 )
 
-// sweepRecords removes expired records until the service ends. Any number of services
-// may do it at once: each removal is by itself, and one that finds nothing is well.
-func (x *Executor) sweepRecords() {
-	x.repeat(sweepFirst, sweepEvery, "expired records", x.sweepOnce)
-}
-
-// repeat sweeps until the service ends.
-func (x *Executor) repeat(first, every time.Duration, what string, sweep func(context.Context) error) {
-	timer := time.NewTimer(first)
-	defer timer.Stop()
-	for {
-		select {
-		case <-x.runs.Done():
-			return
-		case <-timer.C:
-		}
-		ctx, cancel := context.WithTimeout(x.runs, sweepTime)
-		if err := sweep(ctx); err != nil && x.runs.Err() == nil {
-			x.log.Warn(what+" are left for the next sweep", "error", err)
-		}
-		cancel()
-		timer.Reset(every)
-	}
-}
-
-func (x *Executor) sweepOnce(ctx context.Context) error {
+// Sweep removes the records that expired. Any number of services may do it at once: each
+// removal is by itself, and one that finds nothing is well.
+func (b *book) Sweep(ctx context.Context) error {
 	return errors.Join(
-		x.sweepFolder(ctx, executionRecords, x.book.sweepExecution),
-		x.sweepFolder(ctx, idempotencyRecords, x.book.sweepChain),
+		b.sweepFolder(ctx, executionRecords, b.sweepExecution),
+		b.sweepFolder(ctx, idempotencyRecords, b.sweepChain),
 	)
 }
 
 // sweepFolder calls sweep for each execution or chain, with what its records' keys
 // have in common.
-func (x *Executor) sweepFolder(ctx context.Context, folder string, sweep func(ctx context.Context, key string) error) error {
+func (b *book) sweepFolder(ctx context.Context, folder string, sweep func(ctx context.Context, key string) error) error {
 	previous, failed := "", []error(nil)
-	for key, err := range x.store.List(ctx, storage.RecordKey(folder)) {
+	for key, err := range b.store.List(ctx, storage.RecordKey(folder)) {
 		if err != nil {
 			return err
 		}

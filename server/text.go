@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/runner"
 	"notebox/storage"
@@ -51,7 +52,7 @@ func elsewhere(skipped []runner.Skipped) string {
 		case s.Reason != saveBelow || len(names) == elsewhereNames:
 			more = true
 		default:
-			names = append(names, oneLine(s.Path))
+			names = append(names, problem.OneLine(s.Path))
 		}
 	}
 	if len(names) == 0 {

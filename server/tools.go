@@ -10,6 +10,7 @@ import (
 	"notebox/access"
 	"notebox/agent/tool"
 	"notebox/environments"
+	"notebox/executor/problem"
 )
 
 // toolLanguage is what the tool runs where neither the application nor the model says it.
@@ -61,7 +62,7 @@ func (s *Server) listTools(c echo.Context) error {
 func notationOf(name string) (tool.Notation, error) {
 	n := tool.Notation(name)
 	if !n.Known() {
-		return "", unfit("notation", "%s is not known; there are chat_completions, responses, anthropic and gemini", quote(name))
+		return "", problem.Unfit("notation", "%s is not known; there are chat_completions, responses, anthropic and gemini", problem.Quote(name))
 	}
 	return n, nil
 }
@@ -87,7 +88,7 @@ func (s *Server) languagesBeside(live *environments.Environment, caller *access.
 	case wanted == "":
 		first = s.executor.byLanguage(toolLanguage)
 	case first == nil || !caller.Sees(first.Name, first.Language):
-		return nil, unfit("language", "%s is not known; there are: %s", quote(wanted), strings.Join(s.executor.languages(), ", "))
+		return nil, problem.Unfit("language", "%s is not known; there are: %s", problem.Quote(wanted), strings.Join(s.executor.languages(), ", "))
 	case !there(first):
 		return nil, s.executor.mustBeAvailable(first)
 	}
@@ -107,7 +108,7 @@ func (s *Server) languagesBeside(live *environments.Environment, caller *access.
 		}
 	}
 	if len(all) == 0 {
-		return nil, notFound()
+		return nil, problem.NotFound()
 	}
 	return all, nil
 }

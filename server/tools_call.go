@@ -15,6 +15,7 @@ import (
 	"notebox/access"
 	"notebox/agent/tool"
 	"notebox/environments"
+	"notebox/executor/problem"
 )
 
 // toolRequest is a POST /v1/tools/call as it was written. A nil field was not given.
@@ -162,18 +163,18 @@ func resultOf(a *reply) tool.Result {
 // had, be it because the registry is away: without them it goes on.
 func (asked *toolRequest) ofModel(err error) error {
 	var call *tool.CallError
-	var p *problem
+	var p *problem.Error
 	switch {
 	case asked == nil:
 		return nil
 	case errors.As(err, &call):
 		return call
-	case errors.As(err, &p) && p.ofPackages():
-		return tool.PackagesError("%s", p.detail())
-	case errors.As(err, &p) && p.field == "code" && p.status < http.StatusInternalServerError:
-		return &tool.CallError{Reason: "its program " + p.text}
-	case errors.As(err, &p) && p.field == "language" && p.status == http.StatusUnprocessableEntity && asked.call.Language != "":
-		return &tool.CallError{Reason: "its language " + p.text}
+	case errors.As(err, &p) && p.OfPackages():
+		return tool.PackagesError("%s", p.Detail())
+	case errors.As(err, &p) && p.Field == "code" && p.Status < http.StatusInternalServerError:
+		return &tool.CallError{Reason: "its program " + p.Text}
+	case errors.As(err, &p) && p.Field == "language" && p.Status == http.StatusUnprocessableEntity && asked.call.Language != "":
+		return &tool.CallError{Reason: "its language " + p.Text}
 	}
 	return nil
 }
@@ -219,7 +220,7 @@ func (asked *toolRequest) read() (err error) {
 	if b := asked.Budget; b != nil {
 		f := float64(*b)
 		if f != math.Trunc(f) || f < tool.MinBudget || f > tool.MaxBudget {
-			return unfit("budget", "must be a whole number of tokens from %d to %d", tool.MinBudget, tool.MaxBudget)
+			return problem.Unfit("budget", "must be a whole number of tokens from %d to %d", tool.MinBudget, tool.MaxBudget)
 		}
 		asked.options.Budget = int(f)
 	}
@@ -229,11 +230,11 @@ func (asked *toolRequest) read() (err error) {
 		case "parts":
 			asked.options.ImageParts = true
 		default:
-			return unfit("images", `must be "parts", or "url", which is the default`)
+			return problem.Unfit("images", `must be "parts", or "url", which is the default`)
 		}
 	}
 	if len(asked.Call) == 0 || string(asked.Call) == "null" {
-		return malformed("call", "is missing: it is the tool call as the model emitted it")
+		return problem.Malformed("call", "is missing: it is the tool call as the model emitted it")
 	}
 	asked.call, err = tool.Parse(asked.Call, want, asked.languages...)
 	return err
@@ -252,7 +253,7 @@ func (s *Server) readToolRequest(r *http.Request, work *workspace) (*toolRequest
 		return nil, unsupportedMedia("Content-Type: a tool call is sent as application/json")
 	}
 	if r.ContentLength > s.maxBody {
-		return nil, tooLarge("", "the body is larger than %d bytes", s.maxBody)
+		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
 	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
@@ -261,7 +262,7 @@ func (s *Server) readToolRequest(r *http.Request, work *workspace) (*toolRequest
 	asked := new(toolRequest)
 	return asked, s.withText(r, work, body, func(raw []byte) error {
 		if len(raw) == 0 {
-			return malformed("", "the body is empty")
+			return problem.Malformed("", "the body is empty")
 		}
 		return decodeToolRequest(raw, asked)
 	})
@@ -271,8 +272,8 @@ func (s *Server) readToolRequest(r *http.Request, work *workspace) (*toolRequest
 // tool.Parse.
 func decodeToolRequest(raw []byte, asked *toolRequest) error {
 	err := decodeJSON("", raw, asked)
-	var p *problem
-	if !errors.As(err, &p) || p.field != "call" && !strings.HasPrefix(p.field, "call.") && !strings.HasPrefix(p.field, "call[") {
+	var p *problem.Error
+	if !errors.As(err, &p) || p.Field != "call" && !strings.HasPrefix(p.Field, "call.") && !strings.HasPrefix(p.Field, "call[") {
 		return err
 	}
 	call, from, to := findCall(raw)

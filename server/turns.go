@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
+	"notebox/executor/problem"
 	"notebox/runner"
 )
 
@@ -27,9 +27,9 @@ func (x *Executor) inTurn(ctx context.Context, owner string, size int64, fn func
 	}
 	leave, err := x.decoding.Enter(ctx, owner)
 	if full := (*runner.Error)(nil); errors.As(err, &full) {
-		p := &problem{status: http.StatusServiceUnavailable, text: "too many large requests are being decoded at this time", retryAfter: intakeRetry, cause: err}
+		p := &problem.Error{Status: problem.StatusUnavailable, Text: "too many large requests are being decoded at this time", RetryAfter: intakeRetry, Cause: err}
 		if full.Code == runner.CodeShare {
-			p.status, p.text = http.StatusTooManyRequests, "too many large requests of this caller wait to be decoded: the rest of the places is for others"
+			p.Status, p.Text = problem.StatusTooMany, "too many large requests of this caller wait to be decoded: the rest of the places is for others"
 		}
 		return p
 	}

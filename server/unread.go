@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"notebox/executor/problem"
 )
 
 // What waits on disk for clients that read slowly. A reply that was begun is always
@@ -66,8 +68,8 @@ func (u *unread) mayBegin(owner string) error {
 	if own.bytes < bytes && own.replies < replies {
 		return nil
 	}
-	return &problem{
-		status: http.StatusTooManyRequests, retryAfter: unreadRetry,
-		text: "too much of the replies to this caller waits to be read; read them, or close their connections",
+	return &problem.Error{
+		Status: http.StatusTooManyRequests, RetryAfter: unreadRetry,
+		Text: "too much of the replies to this caller waits to be read; read them, or close their connections",
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
+	"notebox/executor/problem"
 	"notebox/storage"
 )
 
@@ -68,18 +69,18 @@ func (u *upload) take(part *multipart.Part) error {
 		return err
 	}
 	if name != "files" {
-		return malformed(printable(cut(name)), "there is no such field; each part is a file, and is called files")
+		return problem.Malformed(problem.Printable(problem.Cut(name)), "there is no such field; each part is a file, and is called files")
 	}
 	field := fmt.Sprintf("files[%d]", len(u.kept))
 	if !isFile {
-		return malformed(field, "has no file name in its Content-Disposition")
+		return problem.Malformed(field, "has no file name in its Content-Disposition")
 	}
 	if len(u.kept) == maxInputs {
-		return unfit("files", "there are more than %d", maxInputs)
+		return problem.Unfit("files", "there are more than %d", maxInputs)
 	}
 	clean, why := cleanName(filename)
 	if why != "" {
-		return malformed(field+".name", "%s", why)
+		return problem.Malformed(field+".name", "%s", why)
 	}
 	id, err := inputID(u.made)
 	if err != nil {
@@ -112,7 +113,7 @@ func (u *upload) failed(err error) error {
 	if storage.Temporary(err) || errors.Is(err, errStalled) {
 		text = errStoreAway.text
 	}
-	return &problem{status: http.StatusServiceUnavailable, text: text, retryAfter: readyFor, cause: err}
+	return &problem.Error{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: readyFor, Cause: err}
 }
 
 // publish makes the inputs known.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"notebox/access"
+	"notebox/executor/ledger"
 	"notebox/executor/problem"
 	"notebox/runner"
 )
@@ -33,8 +34,8 @@ type execution struct {
 	sent        func(func()) // see Order.Sent; nil where it is detached
 
 	registered bool
-	leased     bool      // its lease is written
-	position   *position // of its claim; nil where it has no idempotency key
+	leased     bool             // its lease is written
+	position   *ledger.Position // of its claim; nil where it has no idempotency key
 
 	ctx      context.Context // ends with a cause, or with the service's runs
 	cancel   context.CancelCauseFunc
@@ -127,7 +128,7 @@ func (x *Executor) register(ctx context.Context, e *execution) error {
 	if !e.detached || e.leased {
 		return nil
 	}
-	err := x.book.begin(ctx, e.owner, e.id, !e.detached)
+	err := x.book.Begin(ctx, e.owner, e.id, !e.detached)
 	e.leased = err == nil
 	return err
 }
@@ -257,7 +258,7 @@ func (x *Executor) conclude(e *execution, end *ending) *ending {
 		return end
 	}
 	// What failed does not compete with the run that its key was given to since.
-	if errors.Is(context.Cause(e.ctx), errOvertaken) || end.problem == nil && x.book.superseded(context.Background(), e.position) {
+	if errors.Is(context.Cause(e.ctx), errOvertaken) || end.problem == nil && x.book.Superseded(context.Background(), e.position) {
 		x.log.WarnContext(e.ctx, "a run was taken over by another service; its result is not kept", "run", e.id)
 		return &ending{problem: overtaken()}
 	}
@@ -269,7 +270,7 @@ func (x *Executor) conclude(e *execution, end *ending) *ending {
 			case <-x.runs.Done(): // no time is left for pauses
 			}
 		}
-		if err = x.book.conclude(below(context.Background(), e.ctx), e.owner, e.id, end.reply, end.problem); err == nil {
+		if err = x.book.Conclude(below(context.Background(), e.ctx), e.owner, e.id, end.reply, end.problem); err == nil {
 			return end
 		}
 	}
@@ -280,7 +281,7 @@ func (x *Executor) conclude(e *execution, end *ending) *ending {
 // forget removes the records of an execution whose end is not kept. What it cannot
 // remove, the sweep does.
 func (x *Executor) forget(e *execution) {
-	if err := x.book.forget(context.Background(), e.owner, e.id); err != nil {
+	if err := x.book.Forget(context.Background(), e.owner, e.id); err != nil {
 		x.log.WarnContext(e.ctx, "a record of a run is left", "run", e.id, "error", err)
 	}
 }

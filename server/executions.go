@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"notebox/executor/ledger"
 	"notebox/executor/problem"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -138,11 +139,11 @@ func (s *Server) getExecution(c echo.Context) error {
 	switch state, reply, err := s.executor.Find(c.Request().Context(), owner, id); {
 	case err != nil:
 		return err
-	case state == Ended:
+	case state == ledger.Ended:
 		return s.answerReply(c, reply)
-	case state == Running:
+	case state == ledger.Running:
 		return s.answerState(c, http.StatusOK, executionState{id, "running"})
-	case state == BrokenOff:
+	case state == ledger.BrokenOff:
 		return &problem.Error{
 			Status: http.StatusGone,
 			Text:   "the service that ran this ended before the run did: there is no result; send the request again to run it anew",
@@ -160,9 +161,9 @@ func (s *Server) cancelExecution(c echo.Context) error {
 	switch state, err := s.executor.Cancel(c.Request().Context(), owner, id); {
 	case err != nil:
 		return err
-	case state == Running:
+	case state == ledger.Running:
 		return s.answerState(c, http.StatusAccepted, executionState{id, "cancelling"})
-	case state == Unknown:
+	case state == ledger.Unknown:
 		return problem.NotFound()
 	}
 	return c.NoContent(http.StatusNoContent)

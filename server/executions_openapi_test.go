@@ -12,6 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/ledger"
 	"notebox/runner"
 )
 
@@ -25,7 +26,7 @@ func TestExecutionsAreAsDescribed(t *testing.T) {
 	killed.hold()
 	cut := killed.accepted(killed.do(killed.with(`{"code":"x"}`, "Prefer", async)))
 	mortal.dead.Store(true)
-	clock.advance(leaseTime + clockSkew + time.Second)
+	clock.advance(ledger.LeaseTime + ledger.ClockSkew + time.Second)
 	delay := make(chan struct{})
 	s.run = func(context.Context, runner.Spec, runner.Sink) (*runner.Outcome, error) {
 		<-delay

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/ledger"
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/storage"
@@ -138,7 +139,7 @@ func TestAsynchronous(t *testing.T) {
 			elsewhere := newService(t, over(store, "b"))
 			require.Equal(t, r, elsewhere.replied(elsewhere.get("/v1/executions/"+id)), "and so after a restart")
 			require.Equal(t, int64(len(elsewhere.get("/v1/executions/"+id).body)), elsewhere.call("HEAD", "/v1/executions/"+id).ContentLength)
-			require.Equal(t, 403, s.get("/v1/files/"+executionKey("", id, recordReply)+"?expires=9999999999&signature=x").StatusCode)
+			require.Equal(t, 403, s.get("/v1/files/"+ledger.ExecutionKey("", id, ledger.RecordReply)+"?expires=9999999999&signature=x").StatusCode)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"notebox/environments"
+	"notebox/executor/ledger"
 	"notebox/runner"
 )
 
@@ -59,7 +60,7 @@ type ExecutorConfig struct {
 
 // ExecutorStore keeps what runs leave behind; *storage.Store is one.
 type ExecutorStore interface {
-	LedgerStore
+	ledger.Store
 	// Link returns base + "/v1/files/" + the escaped key and its signature.
 	Link(ctx context.Context, key, base string) (link string, expires time.Time, err error)
 	// Replay returns content so that Put can begin anew with it, see storage.Store.
@@ -98,7 +99,7 @@ type Executor struct {
 	runs       context.Context // ends when CancelRuns is called
 	cancelRuns context.CancelFunc
 	running    running
-	book       *book
+	book       *ledger.Book
 	background sync.WaitGroup
 
 	retention time.Duration
@@ -155,7 +156,7 @@ func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 	x.intake = places{most: cmp.Or(cfg.MaxIntake, DefaultMaxIntake), share: share, what: "large requests", are: "are being read", retryAfter: intakeRetry}
 	x.running.byID = map[string]*execution{}
 	x.running.detached = places{most: maxDetached, share: share, what: "runs", are: "go on without a client", retryAfter: detachedRetry}
-	x.book = newBook(x.store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), x.now)
+	x.book = ledger.New(x.store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), x.now)
 	if err := sweepWorkspaces(x.tempDir); err != nil {
 		return nil, fmt.Errorf("temporary folder: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"notebox/executor/ledger"
 	"notebox/executor/problem"
 )
 
@@ -21,32 +22,32 @@ func IsRunID(text string) bool { return runIDs.MatchString(text) }
 
 // Find tells how an owner's execution stands, whichever service runs it, and returns the
 // reply of one that has Ended. The error is a *problem where it ended with one.
-func (x *Executor) Find(ctx context.Context, owner, id string) (State, *Reply, error) {
+func (x *Executor) Find(ctx context.Context, owner, id string) (ledger.State, *Reply, error) {
 	if x.running.find(owner, id) != nil {
-		return Running, nil, nil
+		return ledger.Running, nil, nil
 	}
-	stands, failure, err := x.book.look(ctx, owner, id)
+	stands, failure, err := x.book.Look(ctx, owner, id)
 	switch {
 	case err != nil:
-		return Unknown, nil, err
+		return ledger.Unknown, nil, err
 	case failure != nil:
-		return Unknown, nil, final(failure)
-	case stands == Ended:
-		return Ended, &Reply{&ending{key: replyKey(owner, id)}, x.book}, nil
+		return ledger.Unknown, nil, final(failure)
+	case stands == ledger.Ended:
+		return ledger.Ended, &Reply{&ending{key: ledger.ReplyKey(owner, id)}, x.book}, nil
 	}
 	return stands, nil, nil
 }
 
 // Cancel cancels an owner's execution: one of this process at once, that of another service
 // by a mark. It returns how the execution stood.
-func (x *Executor) Cancel(ctx context.Context, owner, id string) (State, error) {
+func (x *Executor) Cancel(ctx context.Context, owner, id string) (ledger.State, error) {
 	if e := x.running.find(owner, id); e != nil {
 		e.cancel(errCancelled)
-		return Running, nil
+		return ledger.Running, nil
 	}
-	stands, _, err := x.book.look(ctx, owner, id)
-	if err == nil && stands == Running {
-		err = x.book.mark(ctx, owner, id)
+	stands, _, err := x.book.Look(ctx, owner, id)
+	if err == nil && stands == ledger.Running {
+		err = x.book.Mark(ctx, owner, id)
 	}
 	return stands, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"notebox/executor/ledger"
 	"notebox/executor/problem"
 )
 
@@ -38,9 +39,9 @@ func overtaken() *problem.Error {
 func (x *Executor) hold(e *execution, stop <-chan struct{}) {
 	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
-	for next := time.Now().Add(renewEvery); ; {
+	for next := time.Now().Add(ledger.RenewEvery); ; {
 		if !e.leased {
-			err := x.book.begin(context.Background(), e.owner, e.id, !e.detached)
+			err := x.book.Begin(context.Background(), e.owner, e.id, !e.detached)
 			e.leased = err == nil
 		}
 		select {
@@ -52,7 +53,7 @@ func (x *Executor) hold(e *execution, stop <-chan struct{}) {
 			e.cancel(errCancelled)
 		}
 		if e.leased && time.Now().After(next) {
-			next = time.Now().Add(renewEvery)
+			next = time.Now().Add(ledger.RenewEvery)
 			x.renew(e)
 		}
 	}
@@ -62,20 +63,20 @@ func (x *Executor) hold(e *execution, stop <-chan struct{}) {
 func (x *Executor) marked(e *execution) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTime)
 	defer cancel()
-	return x.book.marked(ctx, e.owner, e.id)
+	return x.book.Marked(ctx, e.owner, e.id)
 }
 
 func (x *Executor) renew(e *execution) {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTime)
 	defer cancel()
-	if x.book.superseded(ctx, e.position) {
+	if x.book.Superseded(ctx, e.position) {
 		e.cancel(errOvertaken)
 		return
 	}
 	if !e.leased {
 		return
 	}
-	if err := x.book.renew(ctx, e.owner, e.id, !e.detached); err != nil {
+	if err := x.book.Renew(ctx, e.owner, e.id, !e.detached); err != nil {
 		x.log.WarnContext(e.ctx, "the lease of a run is not renewed", "run", e.id, "error", err)
 	}
 }

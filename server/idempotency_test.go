@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/ledger"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -231,7 +232,7 @@ func TestServiceThatIsKilled(t *testing.T) {
 		wait       time.Duration // until it is taken for dead
 	}{
 		{"and starts again", "a", 0},
-		{"while another goes on", "b", leaseTime + clockSkew + time.Second},
+		{"while another goes on", "b", ledger.LeaseTime + ledger.ClockSkew + time.Second},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			clock := new(testClock)
@@ -282,7 +283,7 @@ func TestServiceThatIsKilled(t *testing.T) {
 			// The one that was killed was only paused, as it turns out.
 			mortal.dead.Store(false)
 			if c.wait > 0 {
-				require.Eventually(t, func() bool { return killed.server.executor.running.find("", cut) == nil }, renewEvery+3*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return killed.server.executor.running.find("", cut) == nil }, ledger.RenewEvery+3*time.Second, 10*time.Millisecond)
 				require.Contains(t, killed.logged.String(), "taken over")
 				require.Equal(t, 410, s.get("/v1/executions/"+cut).StatusCode, "it stored nothing")
 			}
@@ -303,7 +304,7 @@ func TestOwnerDiesWhileOthersWait(t *testing.T) {
 	go func() { answers <- s.do(s.with(`{"code":"x"}`, idempotent, "k")) }()
 	time.Sleep(100 * time.Millisecond)
 	mortal.dead.Store(true)
-	clock.advance(leaseTime + clockSkew + time.Second)
+	clock.advance(ledger.LeaseTime + ledger.ClockSkew + time.Second)
 	a := <-answers
 	require.Equal(t, 503, a.StatusCode)
 	require.Equal(t, "1", a.Header.Get("Retry-After"))
@@ -382,12 +383,12 @@ func TestChainThatIsBeingRemoved(t *testing.T) {
 		clock := new(testClock)
 		store := sharedStore(t, "mem://", clock.now)
 		s := newService(t, over(store, "a"), clock.set)
-		chain := chainOf("", "k")
-		old := claim{Execution: "run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", Made: clock.now().Add(-100 * time.Hour)}
+		chain := ledger.ChainOf("", "k")
+		old := ledger.Claim{Execution: "run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", Made: clock.now().Add(-100 * time.Hour)}
 		for n := left; n < 2; n++ {
-			require.NoError(t, store.PutNew(t.Context(), claimKey(chain, n), mustJSON(old)))
+			require.NoError(t, store.PutNew(t.Context(), ledger.ClaimKey(chain, n), mustJSON(old)))
 		}
-		require.NoError(t, store.PutNew(t.Context(), claimKey(chain, 2), mustJSON(claim{Closed: true, Made: clock.now()})))
+		require.NoError(t, store.PutNew(t.Context(), ledger.ClaimKey(chain, 2), mustJSON(ledger.Claim{Closed: true, Made: clock.now()})))
 		first := s.replied(s.do(s.with(`{"code":"x"}`, idempotent, "k")))
 		require.Equal(t, first, s.replied(s.do(s.with(`{"code":"x"}`, idempotent, "k"))), "%d removed", left)
 		s.only()
@@ -419,7 +420,7 @@ func TestOneTakesOver(t *testing.T) {
 	killed.hold()
 	cut := killed.accepted(killed.do(killed.with(`{"code":"x"}`, "Prefer", async, idempotent, "k")))
 	mortal.dead.Store(true)
-	clock.advance(leaseTime + clockSkew + time.Second)
+	clock.advance(ledger.LeaseTime + ledger.ClockSkew + time.Second)
 	services := []*service{newService(t, over(store, "a"), clock.set), newService(t, over(store, "b"), clock.set)}
 	ids := make([]string, 20)
 	var all sync.WaitGroup

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"notebox/executor/ledger"
 	"notebox/executor/problem"
 )
 
@@ -23,19 +24,19 @@ const (
 func (x *Executor) claimOrJoin(ctx context.Context, e *execution, key string) (string, error) {
 	// A claim that the client's leaving cut off would be nobody's.
 	ctx = context.WithoutCancel(ctx)
-	chain := chainOf(e.owner, key)
+	chain := ledger.ChainOf(e.owner, key)
 	for range claimTries {
-		newest, n, err := x.book.last(ctx, chain)
+		newest, n, err := x.book.Last(ctx, chain)
 		if err != nil {
 			return "", err
 		}
 		if n >= 0 && newest.Execution == e.id {
 			// The store did what it called a failure: its client tried it twice.
-			e.position = &position{chain, n, newest.Made}
+			e.position = &ledger.Position{chain, n, newest.Made}
 			return e.id, nil
 		}
 		if newest.Closed {
-			if err := x.book.sweepChain(ctx, chain); err != nil {
+			if err := x.book.SweepChain(ctx, chain); err != nil {
 				return "", err
 			}
 			continue
@@ -49,7 +50,7 @@ func (x *Executor) claimOrJoin(ctx context.Context, e *execution, key string) (s
 		if n+1 >= maxClaims {
 			return "", busyKey("was tried %d times without success", maxClaims)
 		}
-		first, err := x.claim(ctx, e, position{chain, n + 1, x.now().UTC()})
+		first, err := x.claim(ctx, e, ledger.Position{chain, n + 1, x.now().UTC()})
 		if err != nil || first {
 			return e.id, err
 		}
@@ -59,31 +60,31 @@ func (x *Executor) claimOrJoin(ctx context.Context, e *execution, key string) (s
 
 // joinable reports whether the execution of the newest claim is one to join, or
 // free to be run (again).
-func (x *Executor) joinable(ctx context.Context, e *execution, newest claim) (bool, error) {
-	stands, failure := Running, (*problem.Error)(nil)
+func (x *Executor) joinable(ctx context.Context, e *execution, newest ledger.Claim) (bool, error) {
+	stands, failure := ledger.Running, (*problem.Error)(nil)
 	if here := x.running.find(e.owner, newest.Execution); here == nil {
 		var err error
-		if stands, failure, err = x.book.look(ctx, e.owner, newest.Execution); err != nil {
+		if stands, failure, err = x.book.Look(ctx, e.owner, newest.Execution); err != nil {
 			return false, err
 		}
 	} else if here.failed() {
 		return false, nil
 	}
-	if stands == Unknown || failure != nil {
+	if stands == ledger.Unknown || failure != nil {
 		return false, nil
 	}
 	if newest.Fingerprint != e.fingerprint {
 		return false, &problem.Error{Status: problem.StatusConflict, Field: "Idempotency-Key", Text: "was used for another request"}
 	}
-	return stands != BrokenOff, nil
+	return stands != ledger.BrokenOff, nil
 }
 
 // claim tries to make e's claim at a place; false says that another request did.
-func (x *Executor) claim(ctx context.Context, e *execution, at position) (bool, error) {
+func (x *Executor) claim(ctx context.Context, e *execution, at ledger.Position) (bool, error) {
 	if err := x.register(ctx, e); err != nil {
 		return false, err
 	}
-	first, err := x.book.make(ctx, at, e.id, e.fingerprint)
+	first, err := x.book.Claim(ctx, at, e.id, e.fingerprint)
 	if err != nil || !first {
 		return false, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
+	"notebox/executor/ledger"
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/storage"
@@ -52,7 +53,7 @@ func inputKey(owner, id string, part storage.Part) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	return storage.InputKey(ulid.Time(made.Time()), ownerFolder(owner), id, part), true
+	return storage.InputKey(ulid.Time(made.Time()), ledger.OwnerFolder(owner), id, part), true
 }
 
 // lookUp returns what is known of a kept input, nil where there is none.
@@ -61,7 +62,7 @@ func (x *Executor) lookUp(ctx context.Context, owner, id string) (*keptInput, er
 	if !ok {
 		return nil, nil
 	}
-	timed, cancel := context.WithTimeout(ctx, recordTime)
+	timed, cancel := context.WithTimeout(ctx, ledger.CallTime)
 	defer cancel()
 	r, err := x.store.Get(timed, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -184,7 +185,7 @@ func (c *inputContent) Close() error {
 func (x *Executor) removeInput(ctx context.Context, owner, id string) error {
 	for _, part := range []storage.Part{storage.PartAbout, storage.PartContent} {
 		key, _ := inputKey(owner, id, part)
-		if err := x.book.remove(ctx, key); err != nil {
+		if err := x.book.Remove(ctx, key); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"time"
+
+	"notebox/executor/ledger"
 )
 
 // sweepParts is how often within the retention the store is swept, so that nothing
@@ -51,7 +53,7 @@ func (x *Executor) sweepRuns() {
 		return
 	}
 	// A request may have seen an input just before its time was over.
-	grace := min(sweepGrace, x.retention/sweepParts)
+	grace := min(ledger.SweepGrace, x.retention/sweepParts)
 	every := min(sweepEvery, max(x.retention/sweepParts, time.Second))
 	x.repeat(min(sweepFirst, every), every, "old runs", func(ctx context.Context) error {
 		removed, err := x.store.Sweep(ctx, x.now().Add(-x.retention-grace))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"notebox/executor/ledger"
 	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/runner"
@@ -110,7 +111,7 @@ func (r *Run) waitElsewhere(ctx context.Context) (*ending, error) {
 	tick := time.NewTicker(joinEvery)
 	defer tick.Stop()
 	for {
-		stands, failure, err := x.book.look(ctx, r.owner, r.ID)
+		stands, failure, err := x.book.Look(ctx, r.owner, r.ID)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -118,9 +119,9 @@ func (r *Run) waitElsewhere(ctx context.Context) (*ending, error) {
 			return nil, err
 		case failure != nil:
 			return &ending{problem: failure}, nil
-		case stands == Ended:
-			return &ending{key: replyKey(r.owner, r.ID)}, nil
-		case stands != Running:
+		case stands == ledger.Ended:
+			return &ending{key: ledger.ReplyKey(r.owner, r.ID)}, nil
+		case stands != ledger.Running:
 			return nil, &problem.Error{
 				Status: problem.StatusUnavailable, RetryAfter: time.Second,
 				Text: "the service that was to run this has not; send the request again to run it",
@@ -153,8 +154,8 @@ func (r *Run) Accepted(ctx context.Context, keyed bool) (hasEnded bool, err erro
 		}
 		return false, nil
 	}
-	stands, _, err := r.executor.book.look(ctx, r.owner, r.ID)
-	return err == nil && stands == Ended, nil
+	stands, _, err := r.executor.book.Look(ctx, r.owner, r.ID)
+	return err == nil && stands == ledger.Ended, nil
 }
 
 // Leave discards an execution that was not started, whatever the reason. It may be
@@ -187,7 +188,7 @@ func (r *Run) SoFar() string {
 // Reply is a result as JSON, in memory or in the store.
 type Reply struct {
 	end  *ending
-	book *book
+	book *ledger.Book
 }
 
 // Stored reports whether it is read from the store.
@@ -201,5 +202,5 @@ func (r *Reply) Open(ctx context.Context) (io.ReadCloser, int64, error) {
 	if !r.Stored() {
 		return io.NopCloser(bytes.NewReader(r.end.reply)), r.Size(), nil
 	}
-	return r.book.open(ctx, r.end.key)
+	return r.book.Open(ctx, r.end.key)
 }

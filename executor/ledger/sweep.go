@@ -1,4 +1,4 @@
-package server
+package ledger
 
 import (
 	"context"
@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// sweepGrace is how long expired records stay for requests that saw them while
+	// SweepGrace is how long expired records stay for requests that saw them while
 	// they were there.
-	sweepGrace = time.Hour
+	SweepGrace = time.Hour
 	// maxSweepErrors are told of, and the last one.
 	maxSweepErrors = 10
 )
 
 // Sweep removes the records that expired. Any number of services may do it at once: each
 // removal is by itself, and one that finds nothing is well.
-func (b *book) Sweep(ctx context.Context) error {
+func (b *Book) Sweep(ctx context.Context) error {
 	return errors.Join(
 		b.sweepFolder(ctx, executionRecords, b.sweepExecution),
-		b.sweepFolder(ctx, idempotencyRecords, b.sweepChain),
+		b.sweepFolder(ctx, idempotencyRecords, b.SweepChain),
 	)
 }
 
 // sweepFolder calls sweep for each execution or chain, with what its records' keys
 // have in common.
-func (b *book) sweepFolder(ctx context.Context, folder string, sweep func(ctx context.Context, key string) error) error {
+func (b *Book) sweepFolder(ctx context.Context, folder string, sweep func(ctx context.Context, key string) error) error {
 	previous, failed := "", []error(nil)
 	for key, err := range b.store.List(ctx, storage.RecordKey(folder)) {
 		if err != nil {
@@ -55,7 +55,7 @@ func (b *book) sweepFolder(ctx context.Context, folder string, sweep func(ctx co
 
 // sweepExecution removes the records of an execution that expired. Its id says when
 // it began, so that of most nothing has to be read.
-func (b *book) sweepExecution(ctx context.Context, key string) error {
+func (b *Book) sweepExecution(ctx context.Context, key string) error {
 	id, err := ulid.ParseStrict(strings.TrimPrefix(path.Base(key), "run_"))
 	if err != nil || !b.expired(ulid.Time(id.Time()).Add(b.ttl)) {
 		return nil // not ours, or young
@@ -73,21 +73,21 @@ func (b *book) sweepExecution(ctx context.Context, key string) error {
 		return err
 	}
 	// The lease goes last: as long as anything is left, the next sweep finds it.
-	for _, record := range []string{recordResult, recordReply, recordCancel, recordLease} {
-		if err := b.remove(ctx, key+"."+record); err != nil {
+	for _, record := range []string{recordResult, RecordReply, recordCancel, recordLease} {
+		if err := b.Remove(ctx, key+"."+record); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sweepChain removes the claims on an idempotency key when the execution of the last
+// SweepChain removes the claims on an idempotency key when the execution of the last
 // one is swept. It closes the chain first, with one more claim: a request that is
 // about to add one learns of it. It removes the oldest first, so that one that adds
 // to what is half removed finds that the claim before its own is gone. Claims that
 // were made since the chain was closed are not its own: they begin the next chain.
-func (b *book) sweepChain(ctx context.Context, chain string) error {
-	last, n, err := b.last(ctx, chain)
+func (b *Book) SweepChain(ctx context.Context, chain string) error {
+	last, n, err := b.Last(ctx, chain)
 	if err != nil || n < 0 {
 		return err
 	}
@@ -96,22 +96,22 @@ func (b *book) sweepChain(ctx context.Context, chain string) error {
 		if err != nil || !swept {
 			return err
 		}
-		last, n = claim{Closed: true, Made: b.now().UTC()}, n+1
-		if first, err := b.put(ctx, claimKey(chain, n), last); err != nil || !first {
+		last, n = Claim{Closed: true, Made: b.now().UTC()}, n+1
+		if first, err := b.put(ctx, ClaimKey(chain, n), last); err != nil || !first {
 			return err
 		}
 	}
 	for i := range n + 1 {
-		var c claim
-		found, err := b.read(ctx, claimKey(chain, i), &c)
+		var c Claim
+		found, err := b.read(ctx, ClaimKey(chain, i), &c)
 		if err != nil {
 			return err
 		}
 		if !found {
 			continue
 		}
-		if c.Closed || c.Made.Before(last.Made.Add(-sweepGrace)) {
-			if err := b.remove(ctx, claimKey(chain, i)); err != nil {
+		if c.Closed || c.Made.Before(last.Made.Add(-SweepGrace)) {
+			if err := b.Remove(ctx, ClaimKey(chain, i)); err != nil {
 				return err
 			}
 		}
@@ -120,7 +120,7 @@ func (b *book) sweepChain(ctx context.Context, chain string) error {
 }
 
 // swept reports whether nothing is left of the execution that a claim names.
-func (b *book) swept(ctx context.Context, folder string, c claim) (bool, error) {
+func (b *Book) swept(ctx context.Context, folder string, c Claim) (bool, error) {
 	if !b.expired(c.Made.Add(b.ttl)) {
 		return false, nil
 	}
@@ -130,4 +130,4 @@ func (b *book) swept(ctx context.Context, folder string, c claim) (bool, error) 
 }
 
 // expired reports whether something may be removed.
-func (b *book) expired(at time.Time) bool { return b.now().After(at.Add(sweepGrace)) }
+func (b *Book) expired(at time.Time) bool { return b.now().After(at.Add(SweepGrace)) }

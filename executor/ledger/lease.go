@@ -1,4 +1,4 @@
-package server
+package ledger
 
 import (
 	"time"
@@ -13,11 +13,11 @@ import (
 // stood still for longer (a paused machine) is thought dead, and finds out with its
 // next renewal.
 const (
-	// leaseTime is how long the key of a run whose service died waits for another
+	// LeaseTime is how long the key of a run whose service died waits for another
 	// service, plus clockSkew. A service that starts again needs no wait.
-	leaseTime  = 15 * time.Second
-	renewEvery = 3 * time.Second
-	clockSkew  = 5 * time.Second
+	LeaseTime  = 15 * time.Second
+	RenewEvery = 3 * time.Second
+	ClockSkew  = 5 * time.Second
 )
 
 // alive reports whether the owner of a lease may still run its execution, which this
@@ -26,12 +26,12 @@ const (
 // of an execution whose end could not be stored. One that ends later than any that is
 // written now was written before the clock was set back: its owner, if it lives, writes
 // it anew within moments, and if not, nobody waits until the clock is there again.
-func (b *book) alive(l lease) bool {
+func (b *Book) alive(l lease) bool {
 	left := l.Expires.Sub(b.now())
-	return l.Service != b.service && -clockSkew < left && left <= leaseTime+clockSkew
+	return l.Service != b.service && -ClockSkew < left && left <= LeaseTime+ClockSkew
 }
 
 // lease is one that is written now, of an execution whose end is kept or not.
-func (b *book) lease(passing bool) lease {
-	return lease{Service: b.service, Instance: b.instance, Expires: b.now().Add(leaseTime).UTC(), Passing: passing}
+func (b *Book) lease(passing bool) lease {
+	return lease{Service: b.service, Instance: b.instance, Expires: b.now().Add(LeaseTime).UTC(), Passing: passing}
 }

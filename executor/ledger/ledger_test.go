@@ -1,4 +1,4 @@
-package server
+package ledger
 
 import (
 	"sync/atomic"
@@ -12,17 +12,17 @@ import (
 func TestG10ClockOfLeases(t *testing.T) {
 	var now atomic.Int64
 	clock := func() time.Time { return time.Unix(1_800_000_000, now.Load()) }
-	other := &book{service: "other", now: clock}
-	b := &book{service: "this", now: clock}
+	other := &Book{service: "other", now: clock}
+	b := &Book{service: "this", now: clock}
 	for _, c := range []struct {
 		desc  string
 		jump  time.Duration
 		alive bool // before the other service, if it lives, writes its lease anew
 	}{
 		{"no jump", 0, true},
-		{"as much as clocks may differ", clockSkew, true},
-		{"the same, back", -clockSkew, true},
-		{"the last moment", leaseTime + clockSkew - 1, true},
+		{"as much as clocks may differ", ClockSkew, true},
+		{"the same, back", -ClockSkew, true},
+		{"the last moment", LeaseTime + ClockSkew - 1, true},
 		{"an hour on", time.Hour, false},
 		{"an hour back", -time.Hour, false},
 	} {

@@ -1,4 +1,4 @@
-package server
+package ledger
 
 import (
 	"context"
@@ -28,36 +28,36 @@ import (
 // claim finds its owner alive. An owner that was thought dead meets the next claim
 // when it renews its lease and before it stores its result, and gives up.
 
-// claim is one record of the chain.
-type claim struct {
+// Claim is one record of the chain.
+type Claim struct {
 	Execution   string    `json:"execution"`
 	Fingerprint string    `json:"fingerprint"` // of the request
 	Made        time.Time `json:"made"`
 	Closed      bool      `json:"closed,omitempty"` // the chain is being removed; see sweep.go
 }
 
-// position is where in a chain an execution's claim stands.
-type position struct {
-	chain string // key of the chain's records, without their number
-	claim int
-	made  time.Time
+// Position is where in a chain an execution's claim stands.
+type Position struct {
+	Chain string // key of the chain's records, without their number
+	Claim int
+	Made  time.Time
 }
 
-func claimKey(chain string, n int) string { return fmt.Sprintf("%s.%04d", chain, n) }
+func ClaimKey(chain string, n int) string { return fmt.Sprintf("%s.%04d", chain, n) }
 
-// chainOf is the chain of an owner's Idempotency-Key, of which only a hash is kept.
-func chainOf(owner, key string) string {
+// ChainOf is the chain of an owner's Idempotency-Key, of which only a hash is kept.
+func ChainOf(owner, key string) string {
 	hash := sha256.Sum256([]byte(key))
-	return storage.RecordKey(idempotencyRecords, ownerFolder(owner), hex.EncodeToString(hash[:]))
+	return storage.RecordKey(idempotencyRecords, OwnerFolder(owner), hex.EncodeToString(hash[:]))
 }
 
-// last returns the newest claim and its number, -1 where there is none. Chains are
+// Last returns the newest claim and its number, -1 where there is none. Chains are
 // short, and their claims come and go at the end only.
-func (b *book) last(ctx context.Context, chain string) (claim, int, error) {
-	var newest claim
+func (b *Book) Last(ctx context.Context, chain string) (Claim, int, error) {
+	var newest Claim
 	for n := 0; ; n++ {
-		var c claim
-		found, err := b.read(ctx, claimKey(chain, n), &c)
+		var c Claim
+		found, err := b.read(ctx, ClaimKey(chain, n), &c)
 		if err != nil || !found {
 			return newest, n - 1, err
 		}
@@ -65,26 +65,26 @@ func (b *book) last(ctx context.Context, chain string) (claim, int, error) {
 	}
 }
 
-// superseded reports whether a claim is not the last any more. Much older ones after it are
+// Superseded reports whether a claim is not the last any more. Much older ones after it are
 // what a sweep that died has left of an earlier chain. nil is no claim.
-func (b *book) superseded(ctx context.Context, at *position) bool {
+func (b *Book) Superseded(ctx context.Context, at *Position) bool {
 	if at == nil {
 		return false
 	}
-	var c claim
-	found, _ := b.read(ctx, claimKey(at.chain, at.claim+1), &c)
-	return found && !c.Closed && c.Made.After(at.made.Add(-sweepGrace))
+	var c Claim
+	found, _ := b.read(ctx, ClaimKey(at.Chain, at.Claim+1), &c)
+	return found && !c.Closed && c.Made.After(at.Made.Add(-SweepGrace))
 }
 
 // make tries to make a claim at a place; false says that another request did.
-func (b *book) make(ctx context.Context, at position, execution, fingerprint string) (bool, error) {
-	first, err := b.put(ctx, claimKey(at.chain, at.claim), claim{Execution: execution, Fingerprint: fingerprint, Made: at.made})
+func (b *Book) Claim(ctx context.Context, at Position, execution, fingerprint string) (bool, error) {
+	first, err := b.put(ctx, ClaimKey(at.Chain, at.Claim), Claim{Execution: execution, Fingerprint: fingerprint, Made: at.Made})
 	if err != nil || !first {
 		return false, err
 	}
-	if at.claim > 0 { // the chain may have been removed meanwhile, from its first claim on
-		if whole, err := b.read(ctx, claimKey(at.chain, at.claim-1), new(claim)); err != nil || !whole {
-			return false, errors.Join(err, b.remove(ctx, claimKey(at.chain, at.claim)))
+	if at.Claim > 0 { // the chain may have been removed meanwhile, from its first claim on
+		if whole, err := b.read(ctx, ClaimKey(at.Chain, at.Claim-1), new(Claim)); err != nil || !whole {
+			return false, errors.Join(err, b.Remove(ctx, ClaimKey(at.Chain, at.Claim)))
 		}
 	}
 	return true, nil

@@ -1,4 +1,4 @@
-package server
+package ledger
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // fuzzRecords is a store whose records hold what somebody else put there.
 type fuzzRecords struct {
-	LedgerStore
+	Store
 	content map[string][]byte
 }
 
@@ -50,28 +50,28 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte(`{}`), []byte(`{"expires":"9999-12-31T23:59:59Z","problem":{"status":-1,"text":"\u0000","retry_after":1e300}}`), []byte(`[`))
 	f.Add([]byte(``), []byte(`{"expires":"2030-01-01T00:00:00Z","problem":{"status":99999}}`), []byte(`{"execution":"../../x"}`))
 	f.Fuzz(func(t *testing.T, lease, result, newest []byte) {
-		chain := chainOf("", "key")
+		chain := ChainOf("", "key")
 		records := fuzzRecords{content: map[string][]byte{
-			executionKey("", "run_1", recordLease):  lease,
-			executionKey("", "run_1", recordResult): result,
-			claimKey(chain, 0):                      newest,
-			claimKey(chain, 1):                      newest,
+			ExecutionKey("", "run_1", recordLease):  lease,
+			ExecutionKey("", "run_1", recordResult): result,
+			ClaimKey(chain, 0):                      newest,
+			ClaimKey(chain, 1):                      newest,
 		}}
 		now := func() time.Time { return time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC) }
-		b := &book{store: records, now: now, service: "s", instance: "i", ttl: time.Hour}
-		stands, failure, err := b.look(t.Context(), "", "run_1")
+		b := &Book{store: records, now: now, service: "s", instance: "i", ttl: time.Hour}
+		stands, failure, err := b.Look(t.Context(), "", "run_1")
 		require.NoError(t, err)
 		if failure != nil {
 			require.Equal(t, Ended, stands)
 			require.True(t, failure.Status.Known())
 		}
-		c, n, err := b.last(t.Context(), chain)
+		c, n, err := b.Last(t.Context(), chain)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
-		_, _, err = b.look(t.Context(), "", c.Execution)
+		_, _, err = b.Look(t.Context(), "", c.Execution)
 		require.NoError(t, err)
-		b.superseded(t.Context(), &position{chain: chain, claim: 0, made: now()})
-		require.NoError(t, b.sweepExecution(t.Context(), executionKey("", "run_1", recordLease)))
-		require.NoError(t, b.sweepChain(t.Context(), chain))
+		b.Superseded(t.Context(), &Position{Chain: chain, Claim: 0, Made: now()})
+		require.NoError(t, b.sweepExecution(t.Context(), ExecutionKey("", "run_1", recordLease)))
+		require.NoError(t, b.SweepChain(t.Context(), chain))
 	})
 }

@@ -1,4 +1,4 @@
-package server
+package ledger
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 	"notebox/storage"
 )
 
-// LedgerStore keeps records, and replies; *storage.Store is one.
-type LedgerStore interface {
+// Store keeps records, and replies; *storage.Store is one.
+type Store interface {
 	// Put stores content to its end, or nothing. name is for downloads.
 	Put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error)
 	// Get returns an error that is storage.ErrNotFound for an unknown key.
@@ -46,7 +46,7 @@ const (
 	recordRetry = 2 * time.Second
 	// recordTime bounds one call of the store for a record: what takes longer
 	// for a few hundred bytes does not work.
-	recordTime = 10 * time.Second
+	CallTime = 10 * time.Second
 	// maxStoredWait bounds the Retry-After of a problem that is read back: the service
 	// writes 60 s at most.
 	maxStoredWait = time.Hour
@@ -65,7 +65,7 @@ const (
 	recordLease  = "lease"
 	recordCancel = "cancel"     // somebody wants it cancelled
 	recordResult = "result"     // it has ended
-	recordReply  = "reply.json" // the reply, as it was sent; there before recordResult
+	RecordReply  = "reply.json" // the reply, as it was sent; there before recordResult
 )
 
 // lease says who runs an execution.
@@ -90,9 +90,9 @@ type storedProblem struct {
 	RetryAfter float64 `json:"retry_after,omitempty"` // seconds
 }
 
-// book reads and writes the records.
-type book struct {
-	store    LedgerStore
+// Book reads and writes the records.
+type Book struct {
+	store    Store
 	service  string
 	instance string
 	ttl      time.Duration // of results
@@ -101,28 +101,28 @@ type book struct {
 
 // newBook returns one that writes as a service of this id; "" is an id of its own. Two
 // processes that run at one time must not have one id. ttl is how long results stay.
-func newBook(store LedgerStore, service string, ttl time.Duration, now func() time.Time) *book {
-	return &book{store: store, service: cmp.Or(service, rand.Text()), instance: rand.Text(), ttl: ttl, now: now}
+func New(store Store, service string, ttl time.Duration, now func() time.Time) *Book {
+	return &Book{store: store, service: cmp.Or(service, rand.Text()), instance: rand.Text(), ttl: ttl, now: now}
 }
 
-// executionKey is the key of one record of an execution.
-func executionKey(owner, id, record string) string {
-	return storage.RecordKey(executionRecords, ownerFolder(owner), id+"."+record)
+// ExecutionKey is the key of one record of an execution.
+func ExecutionKey(owner, id, record string) string {
+	return storage.RecordKey(executionRecords, OwnerFolder(owner), id+"."+record)
 }
 
-// ownerFolder is "-" on a service without API keys; owners are hex digits.
-func ownerFolder(owner string) string {
+// OwnerFolder is "-" on a service without API keys; owners are hex digits.
+func OwnerFolder(owner string) string {
 	if owner == "" {
 		return "-"
 	}
 	return owner
 }
 
-// look returns what is known of an execution that this process does not run; its
+// Look returns what is known of an execution that this process does not run; its
 // problem is that of one that ended with one.
-func (b *book) look(ctx context.Context, owner, id string) (State, *problem.Error, error) {
+func (b *Book) Look(ctx context.Context, owner, id string) (State, *problem.Error, error) {
 	var r result
-	switch found, err := b.read(ctx, executionKey(owner, id, recordResult), &r); {
+	switch found, err := b.read(ctx, ExecutionKey(owner, id, recordResult), &r); {
 	case err != nil:
 		return Unknown, nil, err
 	case found && !b.now().Before(r.Expires):
@@ -131,7 +131,7 @@ func (b *book) look(ctx context.Context, owner, id string) (State, *problem.Erro
 		return Ended, r.Problem.problem(), nil
 	}
 	var l lease
-	switch found, err := b.read(ctx, executionKey(owner, id, recordLease), &l); {
+	switch found, err := b.read(ctx, ExecutionKey(owner, id, recordLease), &l); {
 	case err != nil || !found:
 		return Unknown, nil, err
 	case l.Passing && l.Instance == b.instance: // it has ended, and its lease is about to go
@@ -146,8 +146,8 @@ func (b *book) look(ctx context.Context, owner, id string) (State, *problem.Erro
 
 // read decodes a record. One that is none, as a power cut may leave it, is there
 // and empty: expired, and of nobody.
-func (b *book) read(ctx context.Context, key string, v any) (found bool, err error) {
-	timed, cancel := context.WithTimeout(ctx, recordTime)
+func (b *Book) read(ctx context.Context, key string, v any) (found bool, err error) {
+	timed, cancel := context.WithTimeout(ctx, CallTime)
 	defer cancel()
 	raw, err := b.store.Read(timed, key, maxRecordBytes)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -161,8 +161,8 @@ func (b *book) read(ctx context.Context, key string, v any) (found bool, err err
 }
 
 // put creates a record; false says that there is one already.
-func (b *book) put(ctx context.Context, key string, v any) (bool, error) {
-	timed, cancel := context.WithTimeout(ctx, recordTime)
+func (b *Book) put(ctx context.Context, key string, v any) (bool, error) {
+	timed, cancel := context.WithTimeout(ctx, CallTime)
 	defer cancel()
 	raw, err := json.Marshal(v)
 	if err == nil {
@@ -178,8 +178,8 @@ func (b *book) put(ctx context.Context, key string, v any) (bool, error) {
 }
 
 // replace writes a record anew.
-func (b *book) replace(ctx context.Context, key string, v any) error {
-	timed, cancel := context.WithTimeout(ctx, recordTime)
+func (b *Book) replace(ctx context.Context, key string, v any) error {
+	timed, cancel := context.WithTimeout(ctx, CallTime)
 	defer cancel()
 	raw, err := json.Marshal(v)
 	if err == nil {
@@ -191,9 +191,9 @@ func (b *book) replace(ctx context.Context, key string, v any) error {
 	return nil
 }
 
-// remove deletes a record that may be there.
-func (b *book) remove(ctx context.Context, key string) error {
-	ctx, cancel := context.WithTimeout(ctx, recordTime)
+// Remove deletes a record that may be there.
+func (b *Book) Remove(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTime)
 	defer cancel()
 	if err := b.store.Delete(ctx, key); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
@@ -202,7 +202,7 @@ func (b *book) remove(ctx context.Context, key string) error {
 }
 
 // silent is a store that cannot be asked, or a client of ctx that did not wait for it.
-func (b *book) silent(ctx context.Context, err error) error {
+func (b *Book) silent(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
@@ -229,64 +229,64 @@ func (p *storedProblem) problem() *problem.Error {
 	return &problem.Error{Status: status, Field: p.Field, Text: p.Text, RetryAfter: wait}
 }
 
-// begin writes the lease of an execution. passing is whether nothing of it is kept after
+// Begin writes the lease of an execution. passing is whether nothing of it is kept after
 // its end.
-func (b *book) begin(ctx context.Context, owner, id string, passing bool) error {
-	_, err := b.put(ctx, executionKey(owner, id, recordLease), b.lease(passing))
+func (b *Book) Begin(ctx context.Context, owner, id string, passing bool) error {
+	_, err := b.put(ctx, ExecutionKey(owner, id, recordLease), b.lease(passing))
 	return err
 }
 
-// renew writes the lease anew.
-func (b *book) renew(ctx context.Context, owner, id string, passing bool) error {
-	return b.replace(ctx, executionKey(owner, id, recordLease), b.lease(passing))
+// Renew writes the lease anew.
+func (b *Book) Renew(ctx context.Context, owner, id string, passing bool) error {
+	return b.replace(ctx, ExecutionKey(owner, id, recordLease), b.lease(passing))
 }
 
-// mark says that somebody wants an execution cancelled, which another service runs.
-func (b *book) mark(ctx context.Context, owner, id string) error {
-	_, err := b.put(ctx, executionKey(owner, id, recordCancel), struct{}{})
+// Mark says that somebody wants an execution cancelled, which another service runs.
+func (b *Book) Mark(ctx context.Context, owner, id string) error {
+	_, err := b.put(ctx, ExecutionKey(owner, id, recordCancel), struct{}{})
 	return err
 }
 
-// marked reports whether there is a mark. Where the store does not say, there is none.
-func (b *book) marked(ctx context.Context, owner, id string) bool {
-	found, _ := b.read(ctx, executionKey(owner, id, recordCancel), new(struct{}))
+// Marked reports whether there is a mark. Where the store does not say, there is none.
+func (b *Book) Marked(ctx context.Context, owner, id string) bool {
+	found, _ := b.read(ctx, ExecutionKey(owner, id, recordCancel), new(struct{}))
 	return found
 }
 
-// forget removes the records of an execution that has no result.
-func (b *book) forget(ctx context.Context, owner, id string) error {
+// Forget removes the records of an execution that has no result.
+func (b *Book) Forget(ctx context.Context, owner, id string) error {
 	var errs []error
 	for _, record := range []string{recordLease, recordCancel} {
-		errs = append(errs, b.remove(ctx, executionKey(owner, id, record)))
+		errs = append(errs, b.Remove(ctx, ExecutionKey(owner, id, record)))
 	}
 	return errors.Join(errs...)
 }
 
-// replyKey is where the reply of an execution is.
-func replyKey(owner, id string) string { return executionKey(owner, id, recordReply) }
+// ReplyKey is where the reply of an execution is.
+func ReplyKey(owner, id string) string { return ExecutionKey(owner, id, RecordReply) }
 
-// conclude stores how an execution ended: with a reply, or with a problem. The reply goes
+// Conclude stores how an execution ended: with a reply, or with a problem. The reply goes
 // first, so that a result that can be seen has one.
-func (b *book) conclude(ctx context.Context, owner, id string, reply []byte, p *problem.Error) error {
+func (b *Book) Conclude(ctx context.Context, owner, id string, reply []byte, p *problem.Error) error {
 	r := result{}
 	if p != nil {
 		r.Problem = storedOf(p)
 	} else {
 		ctx, cancel := context.WithTimeout(ctx, replyTime)
 		defer cancel()
-		key := replyKey(owner, id)
+		key := ReplyKey(owner, id)
 		if _, err := b.store.Put(ctx, key, bytes.NewReader(reply), key); err != nil {
 			return err
 		}
 	}
 	r.Expires = b.now().Add(b.ttl).UTC()
-	return b.replace(ctx, executionKey(owner, id, recordResult), r)
+	return b.replace(ctx, ExecutionKey(owner, id, recordResult), r)
 }
 
-// open opens a stored reply, and tells its length in bytes. It must be closed.
-func (b *book) open(ctx context.Context, key string) (io.ReadCloser, int64, error) {
+// Open opens a stored reply, and tells its length in bytes. It must be closed.
+func (b *Book) Open(ctx context.Context, key string) (io.ReadCloser, int64, error) {
 	opening, cancel := context.WithCancel(ctx)
-	late := time.AfterFunc(recordTime, cancel) // bounds the opening; the reading, its client does
+	late := time.AfterFunc(CallTime, cancel) // bounds the opening; the reading, its client does
 	content, err := b.store.Get(opening, key)
 	if !late.Stop() && err == nil {
 		_ = content.Close()

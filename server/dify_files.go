@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/oklog/ulid/v2"
 
+	"notebox/executor/fetch"
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
@@ -48,7 +49,7 @@ func (b *difySandbox) enter() (leave func(), err error) {
 // and within the bounds of files[].url.
 func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written string, err error) {
 	s := b.of.server
-	if _, err := parseFetchURL(from); err != nil {
+	if _, err := fetch.Parse(from); err != nil {
 		return "", problem.Unfit(difyURLField, "%s", err)
 	}
 	if name != "" {
@@ -88,7 +89,7 @@ func ofDifyFetch(err error) error {
 	}
 	told := *p
 	told.Field = difyURLField
-	if p.Text == errFetchAddress.Error() || p.Text == errFetchHost.Error() {
+	if p.Text == fetch.ErrAddress.Error() || p.Text == fetch.ErrHost.Error() {
 		told.Text += "; if it is in a private network, the operator of this service can allow it with --fetch-allow"
 	}
 	return &told
@@ -97,7 +98,7 @@ func ofDifyFetch(err error) error {
 // fetchedName is what a fetched file is called: by the server that had it, by its URL, or
 // "file".
 func fetchedName(in *input) string {
-	for _, name := range []string{path.Base("/" + strings.ReplaceAll(in.title, `\`, "/")), nameFromURL(in.url)} {
+	for _, name := range []string{path.Base("/" + strings.ReplaceAll(in.title, `\`, "/")), fetch.NameOf(in.url)} {
 		if clean, why := cleanName(name); why == "" && !strings.Contains(clean, "/") {
 			return clean
 		}

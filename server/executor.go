@@ -14,11 +14,12 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"notebox/environments"
+	"notebox/executor/fetch"
 	"notebox/executor/ledger"
 	"notebox/runner"
 )
 
-// ExecutorConfig is what an Executor is made of. Runner, Store, Environments and TempDir must be set.
+// ExecutorConfig is what an Executor is made of. Runner, Store, Environments, Fetcher and TempDir must be set.
 type ExecutorConfig struct {
 	Runner       runner.Runner
 	Sessions     runner.Sessions // that orders may name; nil: none are offered
@@ -32,12 +33,12 @@ type ExecutorConfig struct {
 	// Dependencies gives runs the packages that they ask for; nil: none may ask.
 	Dependencies Dependencies
 
-	Limits     runner.Limits // of a run that asks for nothing else; the zero value is runner.DefaultLimits
-	MaxTimeout time.Duration // that an order may ask for; 0 is DefaultMaxTimeout
-	MaxUpload  int64         // bytes of what is fetched; 0 is DefaultMaxUpload
-	MaxIntake  int           // orders whose files are taken in at one time; 0 is DefaultMaxIntake
-	FetchAllow []string      // private hosts that an input's URL may name; see egress.NewGuard
-	Share      func() bool   // there are several owners: none takes all places; nil: there is one
+	Limits     runner.Limits  // of a run that asks for nothing else; the zero value is runner.DefaultLimits
+	MaxTimeout time.Duration  // that an order may ask for; 0 is DefaultMaxTimeout
+	MaxUpload  int64          // bytes of what is fetched; 0 is DefaultMaxUpload
+	MaxIntake  int            // orders whose files are taken in at one time; 0 is DefaultMaxIntake
+	Fetcher    *fetch.Fetcher // gets the URLs of inputs
+	Share      func() bool    // there are several owners: none takes all places; nil: there is one
 
 	// ServiceID is what this service is called among those that share Store: one that
 	// starts again under its id knows at once that what it ran before is cut off. No
@@ -91,7 +92,7 @@ type Executor struct {
 	limits     runner.Limits
 	maxTimeout time.Duration
 	maxUpload  int64
-	fetcher    *fetcher
+	fetcher    *fetch.Fetcher
 	intake     places            // orders that are taken in at one time
 	decoding   *runner.Admission // large texts that are decoded at one time
 	stall      time.Duration     // storeStall; tests have less
@@ -116,8 +117,8 @@ const intakeRetry = 2 * time.Second
 
 // NewExecutor returns an Executor. It removes what an earlier one left in TempDir.
 func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
-	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.TempDir == "" {
-		return nil, errors.New("Runner, Store, Environments and TempDir must be set")
+	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.Fetcher == nil || cfg.TempDir == "" {
+		return nil, errors.New("Runner, Store, Environments, Fetcher and TempDir must be set")
 	}
 	x := &Executor{
 		runner: cfg.Runner, sessions: cfg.Sessions, store: cfg.Store,
@@ -127,6 +128,7 @@ func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 		maxTimeout: cmp.Or(cfg.MaxTimeout, DefaultMaxTimeout),
 		maxUpload:  cmp.Or(cfg.MaxUpload, DefaultMaxUpload),
 		decoding:   runner.NewAdmission(nil, runner.AdmissionLimits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
+		fetcher:    cfg.Fetcher,
 		stall:      cmp.Or(cfg.StoreStall, storeStall),
 		retention:  cfg.Retention, tempDir: cfg.TempDir, stored: cfg.Stored,
 		tracer: cfg.Tracer, log: cfg.Log, now: cfg.Now,
@@ -159,10 +161,6 @@ func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 	x.book = ledger.New(x.store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), x.now)
 	if err := sweepWorkspaces(x.tempDir); err != nil {
 		return nil, fmt.Errorf("temporary folder: %w", err)
-	}
-	var err error
-	if x.fetcher, err = newFetcher(cfg.FetchAllow); err != nil {
-		return nil, err
 	}
 	x.runs, x.cancelRuns = context.WithCancel(context.Background())
 	x.background.Go(x.sweepRecords)

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"notebox/executor/fetch"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -42,10 +44,10 @@ func TestFetchChecksEveryHop(t *testing.T) {
 	s := newFetching(t)
 	base := "http://files.test:" + o.port() + "/?to="
 	for _, c := range []struct{ desc, to, detail string }{
-		{"loopback", "http://127.0.0.1:" + inner.port(), errFetchAddress.Error()},
-		{"metadata", "http://169.254.169.254/latest/meta-data/", errFetchAddress.Error()},
-		{"a name of a private address", "http://private.test:" + inner.port(), errFetchAddress.Error()},
-		{"file", "file:///etc/passwd", errFetchScheme.Error()},
+		{"loopback", "http://127.0.0.1:" + inner.port(), fetch.ErrAddress.Error()},
+		{"metadata", "http://169.254.169.254/latest/meta-data/", fetch.ErrAddress.Error()},
+		{"a name of a private address", "http://private.test:" + inner.port(), fetch.ErrAddress.Error()},
+		{"file", "file:///etc/passwd", fetch.ErrScheme.Error()},
 		{"user", "http://a:b@files.test/", "must not have a user"},
 		{"itself", "/?to=/%3Fto%3D", ""},
 	} {
@@ -61,7 +63,7 @@ func TestFetchChecksEveryHop(t *testing.T) {
 	loop := newOrigin(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
 	s.t = t
 	s.requireProblem(s.fetch("http://files.test:"+loop.port()), 422, "files[0].url: it redirects too often")
-	require.EqualValues(t, fetchRedirects+1, loop.hits.Load())
+	require.EqualValues(t, fetch.MaxRedirects+1, loop.hits.Load())
 }
 
 func TestFetchIsNotReboundByDNS(t *testing.T) {
@@ -69,14 +71,14 @@ func TestFetchIsNotReboundByDNS(t *testing.T) {
 	// 127.0.0.1 when it is asked for again.
 	s := newFetching(t)
 	var asked atomic.Int64
-	s.server.executor.fetcher.dialer.Resolver = resolverFunc(func(string) ([]netip.Addr, error) {
+	s.server.fetcher.Dialer.Resolver = resolverFunc(func(string) ([]netip.Addr, error) {
 		if asked.Add(1) == 1 {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.2")}, nil
 		}
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 	})
 	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) })
-	s.requireProblem(s.fetch("http://rebind.test:"+o.port()), 422, errFetchAddress.Error())
+	s.requireProblem(s.fetch("http://rebind.test:"+o.port()), 422, fetch.ErrAddress.Error())
 	require.EqualValues(t, 1, o.hits.Load())
 	require.EqualValues(t, 2, asked.Load())
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/fetch"
 	"notebox/runner"
 )
 
@@ -67,7 +68,7 @@ func newFetching(t *testing.T, change ...func(*Config)) *service {
 	s := newService(t, append([]func(*Config){func(c *Config) {
 		c.FetchAllow = []string{"files.test", "127.0.0.2/32"}
 	}}, change...)...)
-	s.server.executor.fetcher.dialer.Resolver = names(map[string]string{"files.test": "127.0.0.1", "private.test": "127.0.0.1"})
+	s.server.fetcher.Dialer.Resolver = names(map[string]string{"files.test": "127.0.0.1", "private.test": "127.0.0.1"})
 	return s
 }
 
@@ -162,7 +163,7 @@ func TestFetchErrorsOfServers(t *testing.T) {
 	for path, detail := range map[string]string{
 		"/404":  "the server answered 404 Not Found",
 		"/500":  "the server answered 500 Internal Server Error",
-		"/gzip": errFetchEncoding.Error(),
+		"/gzip": fetch.ErrEncoding.Error(),
 		"/cut":  "the connection to its host failed",
 	} {
 		a := s.fetch("http://files.test:" + o.port() + path)
@@ -182,7 +183,7 @@ func TestFetchVerifiesTLS(t *testing.T) {
 	s := newFetching(t)
 	s.requireProblem(s.fetch("https://files.test:"+u.Port()), 422, "files[0].url: the server's certificate is not valid")
 
-	transport := s.server.executor.fetcher.client.Transport.(*http.Transport)
+	transport := s.server.fetcher.Client.Transport.(*http.Transport)
 	transport.TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	transport.TLSClientConfig.ServerName = "example.com"
 	s.requireProblem(s.fetch("https://files.test:"+u.Port()), 422, "files[0].url: it redirects from https to http")
@@ -216,12 +217,12 @@ func TestFetchIsBounded(t *testing.T) {
 	})
 	s := newFetching(t, func(c *Config) { c.MaxUpload = limit })
 	base := "http://files.test:" + o.port()
-	s.requireProblem(s.fetch(base+"/10GB"), 422, "files[0].url: "+errFetchSize.Error())
-	s.requireProblem(s.fetch(base+"/endless"), 422, "files[0].url: "+errFetchSize.Error())
+	s.requireProblem(s.fetch(base+"/10GB"), 422, "files[0].url: "+fetch.ErrSize.Error())
+	s.requireProblem(s.fetch(base+"/endless"), 422, "files[0].url: "+fetch.ErrSize.Error())
 	require.Less(t, sent.Load(), int64(50*limit))
-	s.requireProblem(s.fetch(base+"/600KB", base+"/600KB"), 422, errFetchSize.Error())
+	s.requireProblem(s.fetch(base+"/600KB", base+"/600KB"), 422, fetch.ErrSize.Error())
 
-	s.server.executor.fetcher.time = 300 * time.Millisecond
+	s.server.fetcher.Time = 300 * time.Millisecond
 	start := time.Now()
 	s.requireProblem(s.fetch(base+"/slow"), 422, "files[0].url: it took longer than 300ms")
 	require.Less(t, time.Since(start), 30*time.Second)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
+	"notebox/executor/fetch"
 	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/runner"
@@ -127,18 +128,18 @@ func FuzzFetchURL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		name := nameFromURL(raw)
+		name := fetch.NameOf(raw)
 		require.NotContains(t, name, "/")
-		u, err := parseFetchURL(raw)
+		u, err := fetch.Parse(raw)
 		if err != nil {
 			return
 		}
 		require.Contains(t, []string{"http", "https"}, u.Scheme)
 		require.Nil(t, u.User)
 		require.NotEmpty(t, u.Hostname())
-		require.LessOrEqual(t, len(raw), fetchURLBytes)
+		require.LessOrEqual(t, len(raw), fetch.MaxURLBytes)
 		// What a redirect to it says is checked by its own text.
-		again, err := parseFetchURL(u.String())
+		again, err := fetch.Parse(u.String())
 		if err == nil {
 			require.Equal(t, u.Host, again.Host)
 			require.Equal(t, u.Scheme, again.Scheme)

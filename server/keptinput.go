@@ -213,7 +213,7 @@ func (x *Executor) gather(ctx context.Context, owner string, all *inputs, room i
 		return nil, err
 	}
 	budget := min(x.maxUpload, room-all.size())
-	if err := x.fetcher.fetchAll(ctx, all, budget, work); err != nil {
+	if err := x.fetchAll(ctx, all, budget, work); err != nil {
 		return nil, err
 	}
 	return all.spec(), nil
@@ -221,5 +221,5 @@ func (x *Executor) gather(ctx context.Context, owner string, all *inputs, room i
 
 // fetch gets one file by its URL, of at most so many bytes.
 func (x *Executor) fetch(ctx context.Context, in *input, most int64, work *workspace) error {
-	return x.fetcher.fetchAll(ctx, &inputs{list: []*input{in}}, min(x.maxUpload, most), work)
+	return x.fetchAll(ctx, &inputs{list: []*input{in}}, min(x.maxUpload, most), work)
 }

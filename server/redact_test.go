@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/fetch"
 	"notebox/storage"
 )
 
@@ -47,13 +48,13 @@ func TestWithoutURL(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"ours", of(errFetchDown), "it redirects from https to http"},
+		{"ours", of(fetch.ErrDown), "it redirects from https to http"},
 		{"no such host", of(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "secret.example"}}), "lookup: no such host"},
 		{"nobody listens", of(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), "connection refused"},
 		{"another", of(errors.New("secret.example is odd")), "an error of type *errors.errorString"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			err := withoutURL(c.err)
+			err := fetch.WithoutURL(c.err)
 			require.Equal(t, c.want, err.Error())
 			require.ErrorIs(t, err, c.err)
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"notebox/executor/fetch"
 	"notebox/executor/problem"
 	"notebox/notebook"
 )
@@ -164,7 +165,7 @@ func takeFiles(all *inputs, files []fileField, work *workspace) error {
 		case f.Name != nil:
 			name = string(*f.Name)
 		case f.URL != nil:
-			name = nameFromURL(string(*f.URL))
+			name = fetch.NameOf(string(*f.URL))
 		}
 		in, p := all.add(field, name)
 		if p != nil {

@@ -17,6 +17,7 @@ import (
 
 	"notebox/access"
 	"notebox/environments"
+	"notebox/executor/fetch"
 	"notebox/runner"
 	"notebox/server/mcp"
 	"notebox/server/pages"
@@ -120,6 +121,7 @@ type Store interface {
 // Server answers the native API.
 type Server struct {
 	executor     *Executor
+	fetcher      *fetch.Fetcher
 	store        Store
 	environments []environments.Environment
 	available    func(environment string) bool
@@ -219,11 +221,14 @@ func New(cfg Config) (*Server, error) {
 	if s.browsers, err = newBrowserRules(s.keys.Len() > 0, s.listen, s.publicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
 	seen := &witness{next: cfg.Runner, now: s.now}
 	if s.executor, err = NewExecutor(ExecutorConfig{
 		Runner: seen, Sessions: cfg.Sessions, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
 		Network: cfg.Network, Dependencies: cfg.Dependencies, Limits: cfg.Limits, MaxTimeout: cfg.MaxTimeout, MaxUpload: cfg.MaxUpload,
-		MaxIntake: cfg.MaxIntake, FetchAllow: cfg.FetchAllow, Share: several, ServiceID: cfg.ServiceID, ResultTTL: cfg.ResultTTL,
+		MaxIntake: cfg.MaxIntake, Fetcher: s.fetcher, Share: several, ServiceID: cfg.ServiceID, ResultTTL: cfg.ResultTTL,
 		Retention: cfg.Retention, StoreStall: cfg.StoreStall, TempDir: cfg.TempDir, Stored: s.observer.Stored, Tracer: cfg.Tracer, Log: cfg.Log, Now: cfg.Now,
 	}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -159,26 +158,6 @@ func TestCPUOfAKey(t *testing.T) {
 	require.Empty(t, s.started())
 }
 
-func TestCPUTime(t *testing.T) {
-	l := runner.Limits{Timeout: 30 * time.Second, CPUs: 2}
-	for _, c := range []struct {
-		desc string
-		out  *runner.Outcome
-		err  error
-		want time.Duration
-	}{
-		{"as it was measured", &runner.Outcome{Usage: runner.Usage{CPU: time.Second, Wall: time.Minute, Queue: time.Second}}, nil, time.Second},
-		{"code that runs on at the kernel's exit", &runner.Outcome{Usage: runner.Usage{CPU: time.Second, CPUOfJob: 3 * time.Second, Wall: time.Minute}}, nil, 3 * time.Second},
-		{"code in variables that keep a kernel from starting", nil, &runner.Error{Code: runner.CodeEnv}, time.Minute},
-		{"a sandbox that could not say", &runner.Outcome{Usage: runner.Usage{Queue: 10 * time.Second}}, nil, 100 * time.Second},
-		{"left while it waited", &runner.Outcome{Usage: runner.Usage{Queue: time.Minute}}, nil, 0},
-		{"turned away", nil, &runner.Error{Code: runner.CodeFull}, 0},
-		{"a sandbox that broke off", nil, errors.New("a frame that is none"), time.Minute},
-	} {
-		require.Equal(t, c.want, cpuTime(c.out, c.err, time.Minute, l), c.desc)
-	}
-}
-
 func TestEnvironmentsOfAKey(t *testing.T) {
 	s := newService(t, withLines(t, access.Options{}, named("alice", "a", "environments=r"), named("bob", "b", "environments=jupyter network=no"), "c"))
 	ask := func(key, body string) answer { return s.do(s.with(body, "X-API-Key", key)) }
@@ -211,37 +190,6 @@ func TestReasonsOfRefusals(t *testing.T) {
 		p := problemOf(&access.Refusal{Reason: reason, Message: "no"})
 		require.Equal(t, Refusal(reason), refusalOf(p))
 		require.Contains(t, all, refusalOf(p))
-	}
-}
-
-func TestMayNetwork(t *testing.T) {
-	keys, err := access.New([]access.Entry{
-		access.NamedEntry("alice", access.Limits{NoNetwork: true}, access.SecretOf("a")), access.PlainEntry("b"),
-	}, access.Options{})
-	require.NoError(t, err)
-	alice, err := keys.Caller("a")
-	require.NoError(t, err)
-	bob, err := keys.Caller("b")
-	require.NoError(t, err)
-	for _, c := range []struct {
-		desc     string
-		caller   *access.Caller
-		operator bool
-		status   int
-	}{
-		{"nobody has one", bob, false, 403},
-		{"nor without keys", nil, false, 403},
-		{"the key has none", alice, true, 403},
-		{"both agree", bob, true, 0},
-		{"without keys", nil, true, 0},
-	} {
-		err := mayNetwork(c.caller, c.operator)
-		if c.status == 0 {
-			require.NoError(t, err, c.desc)
-			continue
-		}
-		require.Equal(t, c.status, problemOf(err).Status, c.desc)
-		require.Equal(t, "network", problemOf(err).Field, c.desc)
 	}
 }
 

@@ -66,8 +66,8 @@ func (s *Server) runAgent(c echo.Context) error {
 	if err := caller.MayBeginRun(); err != nil {
 		return err // before its body is read
 	}
-	work := s.executor.newWorkspace(caller.Owner())
-	defer s.executor.clear(c.Request().Context(), work)
+	work := s.intake.Workspace(caller.Owner())
+	defer work.Clear(c.Request().Context())
 	asked, err := s.readQuestion(c.Request(), work)
 	var missing *missingInput
 	switch {

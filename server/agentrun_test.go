@@ -203,8 +203,7 @@ func TestPlacesAreShared(t *testing.T) {
 	for _, leave := range leaves[1:] {
 		leave()
 	}
-	require.Zero(t, a.all)
-	require.Empty(t, a.byOwner)
+	require.Zero(t, a.taken())
 }
 
 // TestRunCountsAsRuns: each run of the agent is one of its caller's.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"testing"
 
@@ -19,7 +20,7 @@ func FuzzBacklog(f *testing.F) {
 			return
 		}
 		parent := t.TempDir()
-		b := backlog{work: &workspace{parent: parent}}
+		b := backlog{work: newSpool(t, parent)}
 		var want []byte
 		count := byte(0)
 		take := func() {
@@ -55,4 +56,10 @@ func FuzzBacklog(f *testing.F) {
 		require.NoError(t, err)
 		require.Empty(t, left)
 	})
+}
+
+func newSpool(t *testing.T, dir string) *workspace {
+	i, err := NewIntake(dir, 1, func() bool { return false }, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return i.Spool()
 }

@@ -81,36 +81,6 @@ func TestCostOfBodies(t *testing.T) {
 	}
 }
 
-// TestDecodingIsInTurns: many large texts of one key do not hold up another's.
-func TestDecodingIsInTurns(t *testing.T) {
-	s := newService(t, withKeys(t, "one", "two"))
-	one, two := ownerOfKey("one"), ownerOfKey("two")
-	var leave []func()
-	for range maxDecoding {
-		l, err := s.server.executor.decoding.Enter(t.Context(), one)
-		require.NoError(t, err)
-		leave = append(leave, l)
-	}
-	decoded := make(chan string, 20)
-	wait := func(owner string) {
-		waiting := s.server.executor.decoding.Waiting()
-		go func() {
-			_ = s.server.executor.inTurn(t.Context(), owner, spoolMemory, func() error { decoded <- owner; return nil })
-		}()
-		require.Eventually(t, func() bool { return s.server.executor.decoding.Waiting() > waiting }, time.Minute, time.Millisecond)
-	}
-	for range 12 {
-		wait(one)
-	}
-	wait(two)
-	leave[0]()
-	require.Equal(t, two, <-decoded)
-	for _, l := range leave[1:] {
-		l()
-	}
-	require.NoError(t, s.server.executor.inTurn(t.Context(), two, 1, func() error { return nil }), "a small one needs no turn")
-}
-
 // TestWhatWaitsHoldsLittle: what a request with large files or messages has in memory while
 // its run goes on is small, or has one of the places.
 func TestWhatWaitsHoldsLittle(t *testing.T) {
@@ -142,7 +112,7 @@ func TestWhatWaitsHoldsLittle(t *testing.T) {
 				s.ask(http.MethodPost, c.path, strings.Replace(c.body, "%d", fmt.Sprint(i+2), 1), session, "Accept: application/json, text/event-stream")
 			}
 			require.Eventually(t, func() bool { return begun.Load() == clients }, time.Minute, 10*time.Millisecond)
-			require.Equal(t, clients*c.places, s.server.executor.intake.taken())
+			require.Equal(t, clients*c.places, s.server.intake.Taken())
 			if c.places == 0 {
 				require.Eventually(t, func() bool { return (heap()-before)/clients < most }, 20*time.Second, 100*time.Millisecond)
 			}
@@ -156,12 +126,12 @@ func TestLargeProgramKeepsItsPlace(t *testing.T) {
 	s := newService(t)
 	var held int
 	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
-		held = s.server.executor.intake.taken()
+		held = s.server.intake.Taken()
 		return executed(spec, runner.StatusOK), nil
 	}
 	for size, want := range map[int]int{spoolMemory: 0, largeProgram: 1} {
 		s.replied(s.postJSON(`{"code":"` + strings.Repeat("x", size) + `"}`))
 		require.Equal(t, want, held, "%d bytes", size)
-		require.Zero(t, s.server.executor.intake.taken())
+		require.Zero(t, s.server.intake.Taken())
 	}
 }

@@ -32,7 +32,7 @@ func TestPanicBeforeARun(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, s.server.Wait(ctx))
-			require.Zero(t, s.server.executor.intake.taken())
+			require.Zero(t, s.server.intake.Taken())
 		})
 	}
 }
@@ -74,7 +74,7 @@ func TestShareOfRunsWithoutAClient(t *testing.T) {
 	s := newService(t, withKeys(t, "one", "two"))
 	var leave []func()
 	for range maxDetached / 2 {
-		one, err := s.server.executor.running.detached.enter(ownerOfKey("one"))
+		one, err := s.server.detached.enter(ownerOfKey("one"))
 		require.NoError(t, err)
 		leave = append(leave, one)
 	}
@@ -86,7 +86,7 @@ func TestShareOfRunsWithoutAClient(t *testing.T) {
 	for _, l := range leave {
 		l()
 	}
-	require.Eventually(t, func() bool { return s.server.executor.running.detached.taken() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.server.detached.taken() == 0 }, time.Minute, time.Millisecond)
 }
 
 // TestClientThatLeftIsNotStoredFor: nobody could ever see it.

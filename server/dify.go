@@ -56,8 +56,8 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 		if s.sessions == nil {
 			return errNoSessions()
 		}
-		work := s.executor.newWorkspace(ownerOf(c))
-		defer s.executor.clear(c.Request().Context(), work)
+		work := s.intake.Workspace(ownerOf(c))
+		defer work.Clear(c.Request().Context())
 		fields, err := s.difyFields(c.Request(), work, call)
 		if err != nil {
 			return err

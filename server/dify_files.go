@@ -62,8 +62,8 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 		return "", err
 	}
 	defer leave()
-	work := s.executor.newWorkspace(b.of.caller.Owner())
-	defer s.executor.clear(ctx, work)
+	work := s.intake.Workspace(b.of.caller.Owner())
+	defer work.Clear(ctx)
 	in := &input{field: "file", url: from}
 	if err := s.executor.fetch(ctx, in, s.dataSizeOf(b.session), work); err != nil {
 		return "", ofDifyFetch(err)

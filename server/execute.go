@@ -45,7 +45,7 @@ func (s *Server) execute(c echo.Context) error {
 // number of requests may wait for one run: when it ends they are answered in turn, and one
 // is refused if its caller leaves too much unread by then.
 func (s *Server) answerJoined(ctx context.Context, run *Run, size int64, answer func() error) error {
-	return s.executor.inTurn(ctx, run.Owner(), size, func() error {
+	return s.intake.InTurn(ctx, run.Owner(), size, func() error {
 		if err := s.unread.mayBegin(run.Owner()); err != nil {
 			return err
 		}
@@ -64,11 +64,11 @@ type reader func(*http.Request, *workspace) (*Order, error)
 // out. The runner admits only what is whole.
 func (s *Server) begin(c echo.Context, w wishes, read reader) (*Run, error) {
 	r := c.Request()
-	work := s.executor.newWorkspace(ownerOf(c))
+	work := s.intake.Workspace(ownerOf(c))
 	taken := false
 	defer func() {
 		if !taken { // by an error, or by a panic
-			s.executor.clear(r.Context(), work)
+			work.Clear(r.Context())
 		}
 	}()
 	o, err := read(r, work)

@@ -76,7 +76,7 @@ func (x *Executor) newExecution(caller *access.Caller, o *Order) *execution {
 		accepted: make(chan struct{}), known: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if e.work == nil {
-		e.work = x.newWorkspace(e.owner)
+		e.work = x.intake.Workspace(e.owner)
 	}
 	if e.sent == nil || e.detached {
 		e.sent = func(f func()) { f() }
@@ -135,7 +135,7 @@ func (x *Executor) register(ctx context.Context, e *execution) error {
 
 // discard forgets an execution that was not started.
 func (x *Executor) discard(e *execution) {
-	x.clear(e.ctx, e.work)
+	e.work.Clear(e.ctx)
 	if e.registered && e.detached { // also where it is not known whether the lease was written
 		x.forget(e)
 	}
@@ -192,7 +192,7 @@ func (e *execution) end(end *ending) {
 
 // perform fetches, runs and makes the reply.
 func (x *Executor) perform(e *execution, to listener) (end *ending) {
-	defer x.clear(e.ctx, e.work)
+	defer e.work.Clear(e.ctx)
 	defer func() {
 		if v := recover(); v != nil {
 			end = &ending{problem: problem.Panicked(v)}

@@ -317,10 +317,10 @@ func TestEndOfTheService(t *testing.T) {
 
 func TestTooManyWithoutAClient(t *testing.T) {
 	s := newService(t)
-	s.server.executor.running.detached.most = 0
+	s.server.detached.most = 0
 	s.requireProblem(s.do(s.with(`{"code":"x"}`, "Prefer", async)), 503, "too many runs go on without a client")
 	s.requireProblem(s.do(s.with(`{"code":"x"}`, "Idempotency-Key", "k")), 503, "too many runs go on without a client")
-	s.server.executor.running.detached.most = 1
+	s.server.detached.most = 1
 	s.replied(s.do(s.with(`{"code":"x"}`, "Idempotency-Key", "k")))
 }
 

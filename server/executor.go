@@ -19,7 +19,7 @@ import (
 	"notebox/runner"
 )
 
-// ExecutorConfig is what an Executor is made of. Runner, Store, Environments, Fetcher and TempDir must be set.
+// ExecutorConfig is what an Executor is made of. Runner, Store, Environments, Fetcher, Intake and Detached must be set.
 type ExecutorConfig struct {
 	Runner       runner.Runner
 	Sessions     runner.Sessions // that orders may name; nil: none are offered
@@ -36,9 +36,9 @@ type ExecutorConfig struct {
 	Limits     runner.Limits  // of a run that asks for nothing else; the zero value is runner.DefaultLimits
 	MaxTimeout time.Duration  // that an order may ask for; 0 is DefaultMaxTimeout
 	MaxUpload  int64          // bytes of what is fetched; 0 is DefaultMaxUpload
-	MaxIntake  int            // orders whose files are taken in at one time; 0 is DefaultMaxIntake
 	Fetcher    *fetch.Fetcher // gets the URLs of inputs
-	Share      func() bool    // there are several owners: none takes all places; nil: there is one
+	Intake     *Intake        // of what orders bring
+	Detached   *places        // bounds the executions that go on without their caller
 
 	// ServiceID is what this service is called among those that share Store: one that
 	// starts again under its id knows at once that what it ran before is cut off. No
@@ -52,11 +52,10 @@ type ExecutorConfig struct {
 	// StoreStall is how long Store may take, or give, no byte of a file; 0 is 30 s.
 	StoreStall time.Duration
 
-	TempDir string              // a folder of this executor alone, for files of orders
-	Stored  func(time.Duration) // hears how long each run's notebook and images took to store; may be nil
-	Tracer  trace.Tracer        // nil: nothing is traced
-	Log     *slog.Logger        // nil: nothing is logged
-	Now     func() time.Time    // nil: time.Now
+	Stored func(time.Duration) // hears how long each run's notebook and images took to store; may be nil
+	Tracer trace.Tracer        // nil: nothing is traced
+	Log    *slog.Logger        // nil: nothing is logged
+	Now    func() time.Time    // nil: time.Now
 }
 
 // ExecutorStore keeps what runs leave behind; *storage.Store is one.
@@ -76,7 +75,6 @@ const (
 	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
 	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
 	DefaultResultTTL  = 24 * time.Hour    // as long as the links in a result work
-	DefaultMaxIntake  = 32                // at worst 16 GiB of TempDir; more bodies than this compete for the same line
 )
 
 // Executor runs orders, and stores what they leave. It knows no protocol.
@@ -93,9 +91,8 @@ type Executor struct {
 	maxTimeout time.Duration
 	maxUpload  int64
 	fetcher    *fetch.Fetcher
-	intake     places            // orders that are taken in at one time
-	decoding   *runner.Admission // large texts that are decoded at one time
-	stall      time.Duration     // storeStall; tests have less
+	intake     *Intake
+	stall      time.Duration // storeStall; tests have less
 
 	runs       context.Context // ends when CancelRuns is called
 	cancelRuns context.CancelFunc
@@ -104,21 +101,16 @@ type Executor struct {
 	background sync.WaitGroup
 
 	retention time.Duration
-	tempDir   string
 	stored    func(time.Duration)
 	tracer    trace.Tracer
 	log       *slog.Logger
 	now       func() time.Time
 }
 
-// intakeRetry is when to come back to a service that takes in no more: most
-// bodies are there within it.
-const intakeRetry = 2 * time.Second
-
-// NewExecutor returns an Executor. It removes what an earlier one left in TempDir.
+// NewExecutor returns an Executor.
 func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
-	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.Fetcher == nil || cfg.TempDir == "" {
-		return nil, errors.New("Runner, Store, Environments, Fetcher and TempDir must be set")
+	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.Fetcher == nil || cfg.Intake == nil || cfg.Detached == nil {
+		return nil, errors.New("Runner, Store, Environments, Fetcher, Intake and Detached must be set")
 	}
 	x := &Executor{
 		runner: cfg.Runner, sessions: cfg.Sessions, store: cfg.Store,
@@ -127,10 +119,10 @@ func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 		limits:     cfg.Limits,
 		maxTimeout: cmp.Or(cfg.MaxTimeout, DefaultMaxTimeout),
 		maxUpload:  cmp.Or(cfg.MaxUpload, DefaultMaxUpload),
-		decoding:   runner.NewAdmission(nil, runner.AdmissionLimits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
+		intake:     cfg.Intake,
 		fetcher:    cfg.Fetcher,
 		stall:      cmp.Or(cfg.StoreStall, storeStall),
-		retention:  cfg.Retention, tempDir: cfg.TempDir, stored: cfg.Stored,
+		retention:  cfg.Retention, stored: cfg.Stored,
 		tracer: cfg.Tracer, log: cfg.Log, now: cfg.Now,
 	}
 	if x.limits == (runner.Limits{}) {
@@ -151,17 +143,9 @@ func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 	if x.now == nil {
 		x.now = time.Now
 	}
-	share := cfg.Share
-	if share == nil {
-		share = func() bool { return false }
-	}
-	x.intake = places{most: cmp.Or(cfg.MaxIntake, DefaultMaxIntake), share: share, what: "large requests", are: "are being read", retryAfter: intakeRetry}
 	x.running.byID = map[string]*execution{}
-	x.running.detached = places{most: maxDetached, share: share, what: "runs", are: "go on without a client", retryAfter: detachedRetry}
+	x.running.detached = cfg.Detached
 	x.book = ledger.New(x.store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), x.now)
-	if err := sweepWorkspaces(x.tempDir); err != nil {
-		return nil, fmt.Errorf("temporary folder: %w", err)
-	}
 	x.runs, x.cancelRuns = context.WithCancel(context.Background())
 	x.background.Go(x.sweepRecords)
 	x.background.Go(x.sweepRuns)

@@ -18,7 +18,6 @@ import (
 	"notebox/environments"
 	"notebox/executor/fetch"
 	"notebox/executor/problem"
-	"notebox/notebook"
 	"notebox/runner"
 	"notebox/runner/runnertest"
 	"notebox/storage"
@@ -169,37 +168,6 @@ func FuzzBrowser(f *testing.F) {
 		if rules.ownHost(r) && rules.ownOrigin(r) {
 			require.True(t, strings.EqualFold(origin, "http://"+host), "%q to %q", origin, host)
 		}
-	})
-}
-
-// FuzzPartial has a sandbox die after any events, one a line.
-func FuzzPartial(f *testing.F) {
-	f.Add("O{\"output_type\":\"display_data\",\"data\":{},\"transient\":{\"display_id\":\"a\"}}\nU{\"output_type\":\"display_data\",\"data\":{\"a/b\":1},\"transient\":{\"display_id\":\"a\"}}\nC")
-	f.Add("O{\"transient\":[]}\nO{\"transient\":{\"display_id\":1}}\nO[\nO\"\\ud800\"\nO{\"a\":1,\"a\":2}")
-	book, err := notebook.New([]string{"x", "y"}, notebook.Kernel{Name: "python3", Language: "python"})
-	require.NoError(f, err)
-	f.Fuzz(func(t *testing.T, events string) {
-		p := newPartial(runner.Spec{Notebook: book, Limits: runner.Limits{Output: 100}})
-		for i, line := range strings.Split(events, "\n") {
-			e := runner.Event{Kind: runner.EventOutput, Cell: i % 3}
-			if line != "" {
-				e.Output = json.RawMessage(line[1:])
-				switch line[0] {
-				case 'U':
-					e.Kind = runner.EventUpdate
-				case 'C':
-					e.Kind = runner.EventClear
-				}
-			}
-			p.add(e)
-		}
-		executed := p.executed()
-		if executed == nil {
-			return
-		}
-		require.True(t, json.Valid(executed))
-		_, err := notebook.Decode(executed, notebook.Limits{})
-		require.NoError(t, err)
 	})
 }
 

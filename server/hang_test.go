@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ func TestUploadToAStoreThatHangs(t *testing.T) {
 	a := s.upload(nil, "a", "x")
 	s.requireProblem(a, 503, errStoreAway.text)
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
-	require.Zero(t, s.server.executor.intake.taken())
+	require.Zero(t, s.server.intake.Taken())
 }
 
 // TestInputOfAStoreThatHangs: the run gives up, and gives its place back.
@@ -37,14 +36,6 @@ func TestInputOfAStoreThatHangs(t *testing.T) {
 	a := s.postJSON(`{"code":"x","files":[{"name":"a","id":"` + id + `"}]}`)
 	require.Equal(t, 503, a.StatusCode, "%s", a.body)
 	require.Contains(t, string(a.body), "the store of files does not answer")
-
-	timed, cancel := context.WithCancelCause(t.Context())
-	stall := time.AfterFunc(time.Hour, func() { cancel(errStalled) })
-	c := &inputContent{ReadCloser: io.NopCloser(untilDone{timed}), ctx: t.Context(), stall: stall, after: time.Millisecond, cancel: cancel}
-	_, err := c.Read(make([]byte, 1))
-	require.ErrorContains(t, err, "the store of files does not answer")
-	require.NoError(t, c.Close())
-	require.Error(t, timed.Err(), "nothing of it is left")
 }
 
 // TestFileOfAStoreThatHangs is an error, however long its client would wait.
@@ -66,12 +57,4 @@ func (h *hangingGet) Get(ctx context.Context, key string) (*storage.Reader, erro
 		return nil, ctx.Err()
 	}
 	return h.Store.Get(ctx, key)
-}
-
-// untilDone is a reader that hangs.
-type untilDone struct{ ctx context.Context }
-
-func (u untilDone) Read([]byte) (int, error) {
-	<-u.ctx.Done()
-	return 0, u.ctx.Err()
 }

@@ -24,8 +24,8 @@ func (s *Server) serveMCP(c echo.Context) error {
 	if s.browsers.keys && !s.browsers.known(c.Request()) { // the protocol wants it checked in any case
 		return problem.Forbidden("pages of this Origin may not call this service")
 	}
-	work := s.executor.newWorkspace(ownerOf(c))
-	defer s.executor.clear(c.Request().Context(), work)
+	work := s.intake.Workspace(ownerOf(c))
+	defer work.Clear(c.Request().Context())
 	r, err := s.readMessage(c.Request(), work)
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ func (x *Executor) prepare(ctx context.Context, e *execution, o *Order) error {
 		return lost
 	}
 	if o.Key != "" {
-		err = x.inTurn(ctx, e.owner, int64(len(o.Notebook)), func() error {
+		err = x.intake.InTurn(ctx, e.owner, int64(len(o.Notebook)), func() error {
 			e.fingerprint, err = fingerprint(o, p)
 			return err
 		})

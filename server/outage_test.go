@@ -69,20 +69,6 @@ func TestRunWhileTheStoreIsAway(t *testing.T) {
 	require.Equal(t, "content", string(s.get(r.Files[1]["url"].(string)).body))
 }
 
-// TestRunDoesNotWaitForEachFile of a store that fails slowly.
-func TestRunDoesNotWaitForEachFile(t *testing.T) {
-	s, store := newAway(t)
-	k := &keeper{store: store, log: s.server.log, started: time.Now(), run: "run_x", tempDir: s.temp}
-	store.down.Store(true)
-	k.waited.Store(int64(storePatience))
-	_, size, err := k.file(t.Context(), "a", "a", strings.NewReader("content"))
-	require.Equal(t, errStoreAway, err)
-	require.EqualValues(t, 7, size, "it was read, so that the next file comes")
-	_, lost := k.keep(t.Context(), storeTime, storage.KindImage, "a", nil)
-	require.Equal(t, errStoreAway, lost)
-	require.Empty(t, s.logged.String(), "it was not asked")
-}
-
 // rereading is a store that reads the start of everything twice.
 type rereading struct {
 	Store
@@ -150,16 +136,6 @@ func TestStoreMayReadAgain(t *testing.T) {
 	require.EqualValues(t, 4, store.tries.Load(), "the file, the image, the notebook and result.json")
 }
 
-// TestStoreThatHangs takes a file, and then never says that it has it.
-func TestStoreThatHangs(t *testing.T) {
-	s := newService(t)
-	k := &keeper{store: hanging{s.server.store}, log: s.server.log, started: time.Now(), run: "run_x", stall: 50 * time.Millisecond}
-	_, size, err := k.file(t.Context(), "a", "a", strings.NewReader("content"))
-	require.Equal(t, errStoreAway, err)
-	require.EqualValues(t, 7, size)
-	require.Positive(t, k.waited.Load())
-}
-
 type hanging struct{ Store }
 
 func (hanging) Put(ctx context.Context, _ string, content io.Reader, _ string) (storage.Object, error) {
@@ -167,22 +143,6 @@ func (hanging) Put(ctx context.Context, _ string, content io.Reader, _ string) (
 	<-ctx.Done()
 	return storage.Object{}, ctx.Err()
 }
-
-// TestSandboxMayPause: while a file is read, the store's clock stands still.
-func TestSandboxMayPause(t *testing.T) {
-	var fired atomic.Bool
-	timer := time.AfterFunc(time.Hour, func() { fired.Store(true) })
-	r := &steadyReader{Reader: strings.NewReader("content"), stall: timer, after: time.Hour}
-	r.Reader = io.TeeReader(r.Reader, writerFunc(func([]byte) { require.False(t, timer.Stop(), "it is stopped") }))
-	_, err := r.Read(make([]byte, 3))
-	require.NoError(t, err)
-	require.True(t, timer.Stop(), "it waits for the store again")
-	require.False(t, fired.Load())
-	_, err = r.Seek(0, io.SeekStart)
-	require.ErrorIs(t, err, errors.ErrUnsupported)
-}
-
-type writerFunc func([]byte)
 
 func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 

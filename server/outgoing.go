@@ -47,7 +47,7 @@ func (s *Server) deliver(next echo.HandlerFunc) echo.HandlerFunc {
 		o := &outgoing{
 			ResponseWriter: c.Response().Writer, log: s.log, unread: &s.unread, gone: gone,
 			owner:    func() string { return ownerOf(c) },
-			backlog:  backlog{work: &workspace{parent: s.tempDir}},
+			backlog:  backlog{work: s.intake.Spool()},
 			isDirect: isInside(ctx), // it is read as it comes
 			wake:     make(chan struct{}, 1), ended: make(chan struct{}),
 		}

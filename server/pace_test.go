@@ -165,7 +165,7 @@ func TestIntakeIsBounded(t *testing.T) {
 	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", 1<<20)
 	_, err := io.CopyN(conn, zeros{}, 2*spoolMemory)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.server.executor.intake.taken() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.server.intake.Taken() == 1 }, time.Minute, time.Millisecond)
 	large := `{"code":"` + strings.Repeat("x", 2*spoolMemory) + `"}`
 	a := s.postJSON(large)
 	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "%s", a.body)
@@ -176,9 +176,9 @@ func TestIntakeIsBounded(t *testing.T) {
 	}
 	require.Equal(t, http.StatusOK, s.postJSON(`{"code":"small ones pass"}`).StatusCode)
 	_ = conn.Close()
-	require.Eventually(t, func() bool { return s.server.executor.intake.taken() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.server.intake.Taken() == 0 }, time.Minute, time.Millisecond)
 	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
-		if s.server.executor.intake.taken() != 0 {
+		if s.server.intake.Taken() != 0 {
 			return nil, fmt.Errorf("a run holds a place")
 		}
 		return executed(spec, runner.StatusOK), nil

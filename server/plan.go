@@ -113,7 +113,7 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 	}
 	_, span := x.tracer.Start(ctx, "notebook.New")
 	defer EndSpan(span)()
-	err = x.inTurn(ctx, caller.Owner(), o.size(), func() (err error) {
+	err = x.intake.InTurn(ctx, caller.Owner(), o.size(), func() (err error) {
 		p.spec.Notebook, err = makeNotebook(cells, book, p.kernel())
 		return err
 	})

@@ -194,58 +194,9 @@ func TestSandboxThatDiedKeepsWhatCameOut(t *testing.T) {
 	}
 }
 
-func TestEventsAreBounded(t *testing.T) {
-	p := newPartial(runner.Spec{Notebook: []byte(`{}`), Limits: runner.Limits{Output: 1000}})
-	for range 200_000 {
-		p.add(runner.Event{Kind: runner.EventUpdate, Output: []byte(displayed("x", strings.Repeat("x", 100)))})
-	}
-	require.True(t, p.cut)
-	require.Len(t, p.cells[0].outputs, 1)
-}
-
 // displayed is an output with a display's id, as a sandbox sends it.
 func displayed(id, text string) string {
 	return fmt.Sprintf(`{"output_type":"display_data","metadata":{},"data":{"text/plain":%q},"transient":{"display_id":%q}}`, text, id)
-}
-
-// TestUpdatesOfASandboxThatDied are as in a notebook that nbclient executed.
-func TestUpdatesOfASandboxThatDied(t *testing.T) {
-	event := func(kind runner.EventKind, cell int, output string) runner.Event {
-		return runner.Event{Kind: kind, Cell: cell, Output: []byte(output)}
-	}
-	for _, c := range []struct {
-		desc   string
-		events []runner.Event
-		text   string
-	}{
-		{"every display of the id, in any cell", []runner.Event{
-			event(runner.EventOutput, 0, displayed("a", "1")), event(runner.EventOutput, 0, displayed("b", "other")),
-			event(runner.EventOutput, 1, displayed("a", "1")), event(runner.EventUpdate, 1, displayed("a", "2")),
-		}, "2\nother\n2\n"},
-		{"a new display of the id", []runner.Event{
-			event(runner.EventOutput, 0, displayed("a", "1")), event(runner.EventOutput, 1, displayed("a", "2")),
-		}, "2\n2\n"},
-		{"not what was cleared", []runner.Event{
-			event(runner.EventOutput, 0, displayed("a", "1")), event(runner.EventOutput, 1, displayed("a", "1")),
-			event(runner.EventClear, 0, ""), event(runner.EventOutput, 0, stdout("new\n")), event(runner.EventUpdate, 1, displayed("a", "2")),
-		}, "new\n2\n"},
-		{"without an id nothing", []runner.Event{
-			event(runner.EventOutput, 0, displayed("", "1")), event(runner.EventUpdate, 0, displayed("", "2")),
-		}, "1\n"},
-	} {
-		t.Run(c.desc, func(t *testing.T) {
-			s := newService(t)
-			s.run = func(_ context.Context, _ runner.Spec, events runner.Sink) (*runner.Outcome, error) {
-				for _, e := range c.events {
-					events.Output(e)
-				}
-				return &runner.Outcome{Status: runner.StatusKilled}, nil
-			}
-			r := s.replied(s.postJSON(`{"cells":["x","y"]}`))
-			require.Equal(t, c.text, r.Text)
-			require.NotContains(t, string(s.get(r.Notebook.URL).body), "transient", "nbformat has no such field")
-		})
-	}
 }
 
 func TestDroppedOutputsAreNamed(t *testing.T) {
@@ -299,4 +250,44 @@ func TestStorageThatFailsDoesNotFailTheRun(t *testing.T) {
 	require.Equal(t, "", r.Images[0]["url"])
 	require.NotContains(t, string(a.body), "internal-bucket")
 	require.Contains(t, s.logged.String(), "internal-bucket")
+}
+
+// TestUpdatesOfASandboxThatDied are as in a notebook that nbclient executed.
+func TestUpdatesOfASandboxThatDied(t *testing.T) {
+	event := func(kind runner.EventKind, cell int, output string) runner.Event {
+		return runner.Event{Kind: kind, Cell: cell, Output: []byte(output)}
+	}
+	for _, c := range []struct {
+		desc   string
+		events []runner.Event
+		text   string
+	}{
+		{"every display of the id, in any cell", []runner.Event{
+			event(runner.EventOutput, 0, displayed("a", "1")), event(runner.EventOutput, 0, displayed("b", "other")),
+			event(runner.EventOutput, 1, displayed("a", "1")), event(runner.EventUpdate, 1, displayed("a", "2")),
+		}, "2\nother\n2\n"},
+		{"a new display of the id", []runner.Event{
+			event(runner.EventOutput, 0, displayed("a", "1")), event(runner.EventOutput, 1, displayed("a", "2")),
+		}, "2\n2\n"},
+		{"not what was cleared", []runner.Event{
+			event(runner.EventOutput, 0, displayed("a", "1")), event(runner.EventOutput, 1, displayed("a", "1")),
+			event(runner.EventClear, 0, ""), event(runner.EventOutput, 0, stdout("new\n")), event(runner.EventUpdate, 1, displayed("a", "2")),
+		}, "new\n2\n"},
+		{"without an id nothing", []runner.Event{
+			event(runner.EventOutput, 0, displayed("", "1")), event(runner.EventUpdate, 0, displayed("", "2")),
+		}, "1\n"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			s := newService(t)
+			s.run = func(_ context.Context, _ runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+				for _, e := range c.events {
+					events.Output(e)
+				}
+				return &runner.Outcome{Status: runner.StatusKilled}, nil
+			}
+			r := s.replied(s.postJSON(`{"cells":["x","y"]}`))
+			require.Equal(t, c.text, r.Text)
+			require.NotContains(t, string(s.get(r.Notebook.URL).body), "transient", "nbformat has no such field")
+		})
+	}
 }

@@ -52,7 +52,7 @@ func (s *Server) readObject(r *http.Request, work *workspace, v any, then func()
 
 // withText calls fn with the text of a spool, in its turn.
 func (s *Server) withText(r *http.Request, work *workspace, sp *spool, fn func([]byte) error) error {
-	return s.executor.inTurn(r.Context(), work.owner, sp.size, func() error {
+	return s.intake.InTurn(r.Context(), work.owner, sp.size, func() error {
 		raw, err := sp.bytes()
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -244,7 +243,7 @@ func TestInputsHaveTheRoomOfTheirEnvironment(t *testing.T) {
 }
 
 func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
-	work := &workspace{parent: t.TempDir()}
+	work := newSpool(t, t.TempDir())
 	content := strings.Repeat("QUFB", spoolMemory) // of three bytes each
 	req := &request{Files: []fileField{
 		{Name: ptr(text("small")), Content: ptr(text("QUFB"))},
@@ -255,18 +254,6 @@ func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"small": "AAA", "large": strings.Repeat("AAA", spoolMemory)}, files)
 	require.Nil(t, req.inputs.list[1].data)
-}
-
-func TestLeftoversAreSwept(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "request-123"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "request-123", "1"), nil, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "other"), nil, 0o600))
-	require.NoError(t, sweepWorkspaces(dir))
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, entries, 1)
-	require.Equal(t, "other", entries[0].Name())
 }
 
 // FuzzRequest holds that no body makes a panic, a 5xx or a temporary file, and

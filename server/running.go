@@ -3,21 +3,12 @@ package server
 import (
 	"context"
 	"sync"
-	"time"
 )
-
-// maxDetached bounds the executions that go on without a client, from their
-// acceptance until their result is stored. The runner admits far fewer; this is for
-// a store that hangs, while replies wait for it in memory.
-const maxDetached = 1000
-
-// detachedRetry is when to come back for a place among them.
-const detachedRetry = 10 * time.Second
 
 // running are the executions of this process, from before anybody can know of them
 // until nothing of them is left.
 type running struct {
-	detached places
+	detached *places
 
 	mu   sync.Mutex
 	byID map[string]*execution

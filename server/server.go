@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -101,6 +102,7 @@ type Config struct {
 
 // Defaults of Config's limits.
 const (
+	DefaultMaxIntake     = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
 	DefaultMaxBody       = 25 << 20           // a long notebook with its old outputs
 	DefaultRetention     = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
 	DefaultSessionTTL    = time.Hour          // a conversation, or a piece of work
@@ -121,6 +123,8 @@ type Store interface {
 // Server answers the native API.
 type Server struct {
 	executor     *Executor
+	intake       *Intake
+	detached     *places // runs that go on without a client
 	fetcher      *fetch.Fetcher
 	store        Store
 	environments []environments.Environment
@@ -161,8 +165,19 @@ type Server struct {
 	now     func() time.Time
 }
 
+// maxDetached bounds the executions that go on without a client, from their
+// acceptance until their result is stored. The runner admits far fewer; this is for
+// a store that hangs, while replies wait for it in memory.
+const maxDetached = 1000
+
+// detachedRetry is when to come back for a place among them.
+const detachedRetry = 10 * time.Second
+
 // New returns a Server. It removes what an earlier one left in TempDir.
 func New(cfg Config) (*Server, error) {
+	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.TempDir == "" {
+		return nil, errors.New("server: Runner, Store, Environments and TempDir must be set")
+	}
 	s := &Server{
 		store:        cfg.Store,
 		environments: cfg.Environments,
@@ -177,7 +192,6 @@ func New(cfg Config) (*Server, error) {
 		pace:         pace{body: bodyGrace, write: writeGrace, stall: cmp.Or(cfg.StoreStall, storeStall)},
 		network:      cfg.Network,
 		dependencies: cfg.Dependencies,
-		tempDir:      cfg.TempDir,
 		log:          cfg.Log,
 		now:          cfg.Now,
 		metrics:      cfg.Metrics,
@@ -192,6 +206,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	several := func() bool { return s.keys.Len() > 1 }
 	s.transfers = places{most: cmp.Or(cfg.MaxIntake, DefaultMaxIntake), share: several, what: "files of sessions", are: "are under way", retryAfter: transferRetry}
+	s.detached = &places{most: maxDetached, share: several, what: "runs", are: "go on without a client", retryAfter: detachedRetry}
 	s.unread.byOwner, s.unread.maxBytes, s.unread.share = map[string]waiting{}, maxUnreadBytes, several
 	s.agents = newAgents(cfg.Agent, several)
 	if s.limits == (runner.Limits{}) {
@@ -221,6 +236,9 @@ func New(cfg Config) (*Server, error) {
 	if s.browsers, err = newBrowserRules(s.keys.Len() > 0, s.listen, s.publicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	if s.intake, err = NewIntake(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.log); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
 	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -228,12 +246,12 @@ func New(cfg Config) (*Server, error) {
 	if s.executor, err = NewExecutor(ExecutorConfig{
 		Runner: seen, Sessions: cfg.Sessions, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
 		Network: cfg.Network, Dependencies: cfg.Dependencies, Limits: cfg.Limits, MaxTimeout: cfg.MaxTimeout, MaxUpload: cfg.MaxUpload,
-		MaxIntake: cfg.MaxIntake, Fetcher: s.fetcher, Share: several, ServiceID: cfg.ServiceID, ResultTTL: cfg.ResultTTL,
-		Retention: cfg.Retention, StoreStall: cfg.StoreStall, TempDir: cfg.TempDir, Stored: s.observer.Stored, Tracer: cfg.Tracer, Log: cfg.Log, Now: cfg.Now,
+		Intake: s.intake, Fetcher: s.fetcher, Detached: s.detached, ServiceID: cfg.ServiceID, ResultTTL: cfg.ResultTTL,
+		Retention: cfg.Retention, StoreStall: cfg.StoreStall, Stored: s.observer.Stored, Tracer: cfg.Tracer, Log: cfg.Log, Now: cfg.Now,
 	}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, starts: cfg.Starts, store: s.store.Ready, disk: newDiskProbe(s.tempDir).ready, log: s.log, now: s.now}
+	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, starts: cfg.Starts, store: s.store.Ready, disk: s.intake.DiskReady, log: s.log, now: s.now}
 	if cfg.Prober != nil {
 		if s.ready.prober, err = s.newProber(cfg.Prober, cmp.Or(cfg.ProbeEvery, DefaultProbeEvery)); err != nil {
 			return nil, fmt.Errorf("server: %w", err)

@@ -122,8 +122,8 @@ func (s *Server) openSession(c echo.Context) error {
 	if err := errors.Join(mayOpen(), caller.MayUseCPU()); err != nil {
 		return err // before its body is read
 	}
-	work := s.executor.newWorkspace(caller.Owner())
-	defer s.executor.clear(c.Request().Context(), work)
+	work := s.intake.Workspace(caller.Owner())
+	defer work.Clear(c.Request().Context())
 	r := c.Request()
 	req, err := s.readSessionRequest(r, work)
 	if err != nil {

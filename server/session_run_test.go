@@ -248,20 +248,6 @@ func TestSessionQueueIsBounded(t *testing.T) {
 
 // TestSessionRunsAreCharged: what waits in a session's line costs nothing.
 func TestSessionRunsAreCharged(t *testing.T) {
-	l := runner.DefaultLimits()
-	for _, c := range []struct {
-		desc string
-		out  *runner.Outcome
-		err  error
-		want time.Duration
-	}{
-		{"closed before its turn", nil, &runner.GoneError{Reason: runner.GoneClosed}, 0},
-		{"lost in the middle", nil, &runner.GoneError{Reason: runner.GoneLost}, 20 * time.Second},
-		{"cancelled before its turn", &runner.Outcome{Status: runner.StatusCancelled, Usage: runner.Usage{Queue: 20 * time.Second}}, nil, 0},
-		{"ran", &runner.Outcome{Usage: runner.Usage{Wall: 1, CPU: time.Second}}, nil, time.Second},
-	} {
-		require.Equal(t, c.want, cpuTime(c.out, c.err, 20*time.Second, l), c.desc)
-	}
 	s := withSessions(t, runnertest.NewFakeSessions(), withLines(t, access.Options{}, named("alice", "a", "cpu-seconds-per-day=1")))
 	post := func(path, body string) answer {
 		req := s.request("POST", path, "application/json", strings.NewReader(body))

@@ -43,7 +43,7 @@ type sink struct {
 // newSink returns the sink of a run. Its end must be called.
 func (x *Executor) newSink(ctx context.Context, p *plan, to listener) *sink {
 	k := &sink{
-		keeper:  &keeper{store: x.store, log: x.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: x.tempDir, stall: storeStall},
+		keeper:  &keeper{store: x.store, log: x.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: x.intake.Dir(), stall: storeStall},
 		partial: newPartial(p.spec),
 		decoder: notebook.NewDecoder(decodeLimits(p.spec)),
 	}

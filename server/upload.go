@@ -40,7 +40,7 @@ func (s *Server) keepInputs(c echo.Context) error {
 	if mediaType != formType {
 		return unsupportedMedia("Content-Type: files are sent as %s", formType)
 	}
-	leave, err := s.executor.intake.enter(ownerOf(c)) // drivers hold some MB of what they send
+	leave, err := s.intake.Enter(ownerOf(c)) // drivers hold some MB of what they send
 	if err != nil {
 		return err
 	}

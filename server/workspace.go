@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,6 +32,7 @@ type workspace struct {
 	parent string
 	owner  string                           // of the request
 	enter  func() (leave func(), err error) // nil: it takes no place
+	log    *slog.Logger
 
 	mu    sync.Mutex
 	left  func() // gives the place back; nil if there is none
@@ -38,16 +40,11 @@ type workspace struct {
 	files int
 }
 
-// newWorkspace returns one for a request of an owner. The caller gives it to clear.
-func (x *Executor) newWorkspace(owner string) *workspace {
-	return &workspace{parent: x.tempDir, owner: owner, enter: func() (func(), error) { return x.intake.enter(owner) }}
-}
-
-// clear removes the files of a request, and gives its place back.
-func (x *Executor) clear(ctx context.Context, w *workspace) {
+// Clear removes the files of a request, and gives its place back.
+func (w *workspace) Clear(ctx context.Context) {
 	w.leave()
 	if err := w.remove(); err != nil {
-		x.log.ErrorContext(ctx, "a request's temporary folder is left", "error", err)
+		w.log.ErrorContext(ctx, "a request's temporary folder is left", "error", err)
 	}
 }
 

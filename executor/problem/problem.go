@@ -1,4 +1,4 @@
-// package problem has the errors that a caller may read, whichever protocol it speaks.
+// Package problem has the errors that a caller may read, whichever protocol it speaks.
 package problem
 
 import (

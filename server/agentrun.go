@@ -13,6 +13,7 @@ import (
 
 	"notebox/agent"
 	"notebox/agent/tool"
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
 
@@ -78,7 +79,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	case s.agents == nil:
 		return &problem.Error{Status: http.StatusServiceUnavailable, Text: noAgent, RetryAfter: time.Minute}
 	}
-	leave, err := s.agents.enter(caller.Owner())
+	leave, err := s.agents.Enter(caller.Owner())
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	if err != nil {
 		return s.executor.whyNot(c.Request().Context(), err)
 	}
-	work.leave()
+	work.Leave()
 	ask := func(sink agent.Sink) (*agentAnswer, error) {
 		answer, err := a.Ask(ctx, agent.Question{Text: asked.text(), Files: files}, sink)
 		if err != nil {
@@ -186,7 +187,7 @@ func (s *Server) ofAgent(ctx context.Context, err error) error {
 // agents are the questions that are answered at a time.
 type agents struct {
 	config AgentConfig
-	places
+	intake.Places
 }
 
 func newAgents(c *AgentConfig, share func() bool) *agents {
@@ -194,7 +195,7 @@ func newAgents(c *AgentConfig, share func() bool) *agents {
 		return nil
 	}
 	most := cmp.Or(c.AtOnce, DefaultAgentAtOnce)
-	return &agents{*c, places{most: most, share: share, what: "questions", are: "are being answered", retryAfter: agentRetry}}
+	return &agents{*c, intake.Places{Most: most, Share: share, What: "questions", Are: "are being answered", RetryAfter: agentRetry}}
 }
 
 // agent is one for a caller: it is made of little.

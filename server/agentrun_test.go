@@ -185,7 +185,7 @@ func TestPlacesAreShared(t *testing.T) {
 	a := newAgents(&AgentConfig{AtOnce: 4}, func() bool { return several })
 	var leaves []func()
 	enter := func(owner string) bool {
-		leave, err := a.enter(owner)
+		leave, err := a.Enter(owner)
 		if err == nil {
 			leaves = append(leaves, leave)
 		}
@@ -203,7 +203,7 @@ func TestPlacesAreShared(t *testing.T) {
 	for _, leave := range leaves[1:] {
 		leave()
 	}
-	require.Zero(t, a.taken())
+	require.Zero(t, a.Taken())
 }
 
 // TestRunCountsAsRuns: each run of the agent is one of its caller's.

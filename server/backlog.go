@@ -1,12 +1,16 @@
 package server
 
-import "os"
+import (
+	"os"
+
+	"notebox/executor/intake"
+)
 
 // backlog is what a client has not read yet, first in, first out: at most spoolMemory
 // bytes of it in memory, the rest in a file of work. If the disk takes no more, the rest
 // stays in memory: a reply that is there is not lost for it.
 type backlog struct {
-	work *workspace
+	work *intake.Workspace
 
 	head     []byte // older than what is in file
 	file     *os.File
@@ -18,7 +22,7 @@ type backlog struct {
 
 // add takes all of p.
 func (b *backlog) add(p []byte) {
-	if b.from == b.to && len(b.rest) == 0 && len(b.head)+len(p) <= spoolMemory {
+	if b.from == b.to && len(b.rest) == 0 && len(b.head)+len(p) <= intake.SpoolMemory {
 		b.head = append(b.head, p...)
 		return
 	}
@@ -32,7 +36,7 @@ func (b *backlog) add(p []byte) {
 
 func (b *backlog) spill(p []byte) (n int, err error) {
 	if b.file == nil {
-		if b.file, err = b.work.create(); err != nil {
+		if b.file, err = b.work.Create(); err != nil {
 			return 0, err
 		}
 	}
@@ -80,5 +84,5 @@ func (b *backlog) close() error {
 		_ = b.file.Close() // it is removed
 	}
 	*b = backlog{work: work}
-	return work.remove()
+	return work.Remove()
 }

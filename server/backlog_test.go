@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"notebox/executor/intake"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -45,7 +47,7 @@ func FuzzBacklog(f *testing.F) {
 			}
 			require.EqualValues(t, len(want), b.size())
 			if b.full == nil {
-				require.LessOrEqual(t, len(b.head)+len(b.rest), spoolMemory)
+				require.LessOrEqual(t, len(b.head)+len(b.rest), intake.SpoolMemory)
 			}
 		}
 		for len(want) > 0 {
@@ -58,8 +60,8 @@ func FuzzBacklog(f *testing.F) {
 	})
 }
 
-func newSpool(t *testing.T, dir string) *workspace {
-	i, err := NewIntake(dir, 1, func() bool { return false }, slog.New(slog.DiscardHandler))
+func newSpool(t *testing.T, dir string) *intake.Workspace {
+	i, err := intake.NewIntake(dir, 1, func() bool { return false }, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	return i.Spool()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/intake"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -24,7 +25,7 @@ func TestPanicBeforeARun(t *testing.T) {
 		t.Run(header, func(t *testing.T) {
 			value := map[string]string{"Prefer": async, "Idempotency-Key": "k"}[header]
 			s := newService(t, func(c *Config) { c.Store, c.MaxIntake = panicking{c.Store}, 1 })
-			body := `{"code":"x","files":[{"name":"in","content":"` + strings.Repeat("QUFB", spoolMemory) + `"}]}`
+			body := `{"code":"x","files":[{"name":"in","content":"` + strings.Repeat("QUFB", intake.SpoolMemory) + `"}]}`
 			for range 3 {
 				require.Equal(t, http.StatusInternalServerError, s.do(s.with(body, header, value)).StatusCode)
 			}
@@ -74,7 +75,7 @@ func TestShareOfRunsWithoutAClient(t *testing.T) {
 	s := newService(t, withKeys(t, "one", "two"))
 	var leave []func()
 	for range maxDetached / 2 {
-		one, err := s.server.detached.enter(ownerOfKey("one"))
+		one, err := s.server.detached.Enter(ownerOfKey("one"))
 		require.NoError(t, err)
 		leave = append(leave, one)
 	}
@@ -86,7 +87,7 @@ func TestShareOfRunsWithoutAClient(t *testing.T) {
 	for _, l := range leave {
 		l()
 	}
-	require.Eventually(t, func() bool { return s.server.detached.taken() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.server.detached.Taken() == 0 }, time.Minute, time.Millisecond)
 }
 
 // TestClientThatLeftIsNotStoredFor: nobody could ever see it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/server/dify"
 )
@@ -75,7 +76,7 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 
 // difyFields reads a call's body, in the way of readJSON. A large one keeps its place, as in
 // readMessage.
-func (s *Server) difyFields(r *http.Request, work *workspace, call dify.Call) (fields dify.Fields, err error) {
+func (s *Server) difyFields(r *http.Request, work *intake.Workspace, call dify.Call) (fields dify.Fields, err error) {
 	mediaType, _, err := contentOf(r)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (s *Server) difyFields(r *http.Request, work *workspace, call dify.Call) (f
 	if r.ContentLength > s.maxBody {
 		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
-	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
 		return nil, ofBody(err, notWhole)
 	}
@@ -92,8 +93,8 @@ func (s *Server) difyFields(r *http.Request, work *workspace, call dify.Call) (f
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})
-	if body.size < largeProgram {
-		work.leave()
+	if body.Size < largeProgram {
+		work.Leave()
 	}
 	return fields, err
 }

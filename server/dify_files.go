@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"notebox/executor/fetch"
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
@@ -42,7 +43,7 @@ func (b *difySandbox) Write(ctx context.Context, name, content string) error {
 
 // enter takes one of the places for files of sessions.
 func (b *difySandbox) enter() (leave func(), err error) {
-	return b.of.server.transfers.enter(b.of.caller.Owner())
+	return b.of.server.transfers.Enter(b.of.caller.Owner())
 }
 
 // Fetch implements dify.Sandbox. The file goes by way of this service's disk, by the rules
@@ -73,7 +74,7 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 	}
 	file, err := os.Open(in.path)
 	if err != nil {
-		return "", errors.Join(errWorkspace, err)
+		return "", errors.Join(intake.ErrWorkspace, err)
 	}
 	defer file.Close()
 	_, err = b.session.Write(ctx, name, file)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"notebox/executor/intake"
+
 	"github.com/labstack/echo/v4"
 )
 
@@ -54,7 +56,7 @@ func (s *Server) answerJoined(ctx context.Context, run *Run, size int64, answer 
 }
 
 // reader decodes the body of a request for a run.
-type reader func(*http.Request, *workspace) (*Order, error)
+type reader func(*http.Request, *intake.Workspace) (*Order, error)
 
 // begin reads an order from a request's body, and begins its run. Where it returns a run,
 // Leave must be called.

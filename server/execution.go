@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"notebox/access"
+	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/executor/problem"
 	"notebox/runner"
@@ -28,7 +29,7 @@ type execution struct {
 	caller      *access.Caller // nil without keys
 	fingerprint string         // of its request, where that has an Idempotency-Key
 	plan        *plan
-	work        *workspace
+	work        *intake.Workspace
 	detached    bool         // asynchronous or idempotent: it goes on without a client, and its end is kept
 	leave       func()       // gives its place among those that are detached back; nil if it has none
 	sent        func(func()) // see Order.Sent; nil where it is detached
@@ -231,7 +232,7 @@ func (x *Executor) fetchAndRun(e *execution, to listener) (*reply, error) {
 		return nil, err
 	}
 	if len(p.spec.Notebook) < largeProgram {
-		e.work.leave()
+		e.work.Leave()
 	}
 	close(e.accepted)
 	to.accepted()

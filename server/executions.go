@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/executor/problem"
 
@@ -67,7 +68,7 @@ func (s *Server) answerEvents(c echo.Context, run *Run) error {
 		}
 		if run.Joined() {
 			// Its entries are read one by one, but each is in memory several times.
-			if err := s.answerJoined(ctx, run, spoolMemory, func() error { return retell(ctx, reply, to) }); err != nil {
+			if err := s.answerJoined(ctx, run, intake.SpoolMemory, func() error { return retell(ctx, reply, to) }); err != nil {
 				return nil, err
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/executor/problem"
 	"notebox/runner"
@@ -122,7 +123,7 @@ func TestAsynchronous(t *testing.T) {
 			store := sharedStore(t, url, nil)
 			s := newService(t, over(store, "a"))
 			runs := s.hold()
-			input := strings.Repeat("QUFB", spoolMemory)
+			input := strings.Repeat("QUFB", intake.SpoolMemory)
 			a := s.do(s.with(`{"code":"x","files":[{"name":"in","content":"`+input+`"}]}`, "Prefer", "wait=100, Respond-Async"))
 			id := s.accepted(a)
 			require.Equal(t, id, <-runs.started)
@@ -133,7 +134,7 @@ func TestAsynchronous(t *testing.T) {
 			r := s.ends(id)
 			require.Equal(t, "ok", r.Status)
 			require.Equal(t, id, r.ID)
-			require.Equal(t, fmt.Sprintf("%s is done, with %d bytes\n", id, 3*spoolMemory), r.Text)
+			require.Equal(t, fmt.Sprintf("%s is done, with %d bytes\n", id, 3*intake.SpoolMemory), r.Text)
 			s.requireNoFiles()
 
 			elsewhere := newService(t, over(store, "b"))
@@ -248,7 +249,7 @@ func TestCancel(t *testing.T) {
 				require.Equal(t, 202, a.StatusCode, "%s", a.body)
 				require.JSONEq(t, `{"id":"`+id+`","status":"cancelling"}`, string(a.body))
 			}
-			require.Eventually(t, func() bool { return s.server.executor.running.find(runs.owner(s), id) == nil }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return !s.server.executor.Here(runs.owner(s), id) }, time.Minute, time.Millisecond)
 			require.Less(t, time.Since(began), 30*time.Second)
 
 			a := <-answers
@@ -317,10 +318,10 @@ func TestEndOfTheService(t *testing.T) {
 
 func TestTooManyWithoutAClient(t *testing.T) {
 	s := newService(t)
-	s.server.detached.most = 0
+	s.server.detached.Most = 0
 	s.requireProblem(s.do(s.with(`{"code":"x"}`, "Prefer", async)), 503, "too many runs go on without a client")
 	s.requireProblem(s.do(s.with(`{"code":"x"}`, "Idempotency-Key", "k")), 503, "too many runs go on without a client")
-	s.server.detached.most = 1
+	s.server.detached.Most = 1
 	s.replied(s.do(s.with(`{"code":"x"}`, "Idempotency-Key", "k")))
 }
 

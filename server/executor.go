@@ -15,11 +15,12 @@ import (
 
 	"notebox/environments"
 	"notebox/executor/fetch"
+	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/runner"
 )
 
-// ExecutorConfig is what an Executor is made of. Runner, Store, Environments, Fetcher, Intake and Detached must be set.
+// ExecutorConfig is what an Executor is made of. Runner, Store, Environments, Fetcher, Intake, Detached and Ledger must be set.
 type ExecutorConfig struct {
 	Runner       runner.Runner
 	Sessions     runner.Sessions // that orders may name; nil: none are offered
@@ -37,14 +38,10 @@ type ExecutorConfig struct {
 	MaxTimeout time.Duration  // that an order may ask for; 0 is DefaultMaxTimeout
 	MaxUpload  int64          // bytes of what is fetched; 0 is DefaultMaxUpload
 	Fetcher    *fetch.Fetcher // gets the URLs of inputs
-	Intake     *Intake        // of what orders bring
-	Detached   *places        // bounds the executions that go on without their caller
+	Intake     *intake.Intake // of what orders bring
+	Detached   *intake.Places // bounds the executions that go on without their caller
 
-	// ServiceID is what this service is called among those that share Store: one that
-	// starts again under its id knows at once that what it ran before is cut off. No
-	// two processes may have one at the same time. "": a new one for each start.
-	ServiceID string
-	ResultTTL time.Duration // of results that are kept; 0 is DefaultResultTTL
+	Ledger *ledger.Book // of what outlives a request
 	// Retention is how long what a run leaves, and what is kept for later runs, stays in
 	// Store. 0: nothing of it is removed.
 	Retention time.Duration
@@ -74,7 +71,6 @@ type ExecutorStore interface {
 const (
 	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
 	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
-	DefaultResultTTL  = 24 * time.Hour    // as long as the links in a result work
 )
 
 // Executor runs orders, and stores what they leave. It knows no protocol.
@@ -91,7 +87,7 @@ type Executor struct {
 	maxTimeout time.Duration
 	maxUpload  int64
 	fetcher    *fetch.Fetcher
-	intake     *Intake
+	intake     *intake.Intake
 	stall      time.Duration // storeStall; tests have less
 
 	runs       context.Context // ends when CancelRuns is called
@@ -109,8 +105,8 @@ type Executor struct {
 
 // NewExecutor returns an Executor.
 func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
-	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.Fetcher == nil || cfg.Intake == nil || cfg.Detached == nil {
-		return nil, errors.New("Runner, Store, Environments, Fetcher, Intake and Detached must be set")
+	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.Fetcher == nil || cfg.Intake == nil || cfg.Detached == nil || cfg.Ledger == nil {
+		return nil, errors.New("Runner, Store, Environments, Fetcher, Intake, Detached and Ledger must be set")
 	}
 	x := &Executor{
 		runner: cfg.Runner, sessions: cfg.Sessions, store: cfg.Store,
@@ -145,7 +141,7 @@ func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 	}
 	x.running.byID = map[string]*execution{}
 	x.running.detached = cfg.Detached
-	x.book = ledger.New(x.store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), x.now)
+	x.book = cfg.Ledger
 	x.runs, x.cancelRuns = context.WithCancel(context.Background())
 	x.background.Go(x.sweepRecords)
 	x.background.Go(x.sweepRuns)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notebox/executor/fetch"
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
 
@@ -30,7 +31,7 @@ func checkURLs(all *inputs) error {
 // fetchAll streams every input that has a URL into the workspace. budget is how
 // many bytes they may have together. What goes wrong with a URL is a problem
 // that names its field.
-func (x *Executor) fetchAll(ctx context.Context, all *inputs, budget int64, work *workspace) error {
+func (x *Executor) fetchAll(ctx context.Context, all *inputs, budget int64, work *intake.Workspace) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, x.fetcher.Time, fmt.Errorf("it took longer than %v", x.fetcher.Time))
 	defer cancel()
 	var left atomic.Int64
@@ -43,7 +44,7 @@ func (x *Executor) fetchAll(ctx context.Context, all *inputs, budget int64, work
 		}
 		group.Go(func() error {
 			err := x.fetchOne(ctx, in, &left, work)
-			if err == nil || errors.Is(err, errWorkspace) {
+			if err == nil || errors.Is(err, intake.ErrWorkspace) {
 				return err
 			}
 			return &problem.Error{Status: http.StatusUnprocessableEntity, Field: in.field + ".url", Text: fetch.Reason(ctx, err), Cause: fetch.WithoutURL(err)}
@@ -52,9 +53,9 @@ func (x *Executor) fetchAll(ctx context.Context, all *inputs, budget int64, work
 	return group.Wait()
 }
 
-func (x *Executor) fetchOne(ctx context.Context, in *input, left *atomic.Int64, work *workspace) error {
+func (x *Executor) fetchOne(ctx context.Context, in *input, left *atomic.Int64, work *intake.Workspace) error {
 	title, err := x.fetcher.Get(ctx, in.url, left, func(content io.Reader) (err error) {
-		in.path, in.size, err = work.save(content)
+		in.path, in.size, err = work.Save(content)
 		return err
 	})
 	in.title = title

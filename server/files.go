@@ -225,15 +225,11 @@ func pathAfter(u *url.URL, prefix string) ([]string, bool) {
 // dropInput answers DELETE /v1/files/{id}.
 func (s *Server) dropInput(c echo.Context) error {
 	ctx, owner, id := c.Request().Context(), ownerOf(c), c.Param("*")
-	known, err := s.executor.lookUp(ctx, owner, id)
-	if err != nil {
+	switch found, err := s.executor.Drop(ctx, owner, id); {
+	case err != nil:
 		return err
-	}
-	if known == nil {
+	case !found:
 		return problem.NotFound()
-	}
-	if err := s.executor.removeInput(ctx, owner, id); err != nil {
-		return inputsAway(ctx, err)
 	}
 	return c.NoContent(http.StatusNoContent)
 }

@@ -20,10 +20,13 @@ var runIDs = regexp.MustCompile(`^run_[0-9A-HJKMNP-TV-Z]{26}$`)
 // IsRunID reports whether a text can be the id of a run.
 func IsRunID(text string) bool { return runIDs.MatchString(text) }
 
+// Here reports whether this process runs an owner's execution.
+func (x *Executor) Here(owner, id string) bool { return x.running.find(owner, id) != nil }
+
 // Find tells how an owner's execution stands, whichever service runs it, and returns the
 // reply of one that has Ended. The error is a *problem where it ended with one.
 func (x *Executor) Find(ctx context.Context, owner, id string) (ledger.State, *Reply, error) {
-	if x.running.find(owner, id) != nil {
+	if x.Here(owner, id) {
 		return ledger.Running, nil, nil
 	}
 	stands, failure, err := x.book.Look(ctx, owner, id)

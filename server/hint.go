@@ -104,7 +104,7 @@ func toInstall(p *plan, what string) string {
 		return what + " is not installed: name the package that has it in dependencies, as " + p.environment.Dependencies.Notation + " does, or " + use
 	case p.installs:
 		return what + " is not installed, and the packages of a session are chosen when it is opened: " + use
-	case p.networked() && p.environment.Language == toolLanguage:
+	case p.networked() && p.environment.Language == "python":
 		return what + " is not installed: install it into a folder of its own, with pip install --target, or " + use
 	case p.networked():
 		return what + " is not installed: " + use

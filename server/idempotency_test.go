@@ -283,7 +283,7 @@ func TestServiceThatIsKilled(t *testing.T) {
 			// The one that was killed was only paused, as it turns out.
 			mortal.dead.Store(false)
 			if c.wait > 0 {
-				require.Eventually(t, func() bool { return killed.server.executor.running.find("", cut) == nil }, ledger.RenewEvery+3*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return !killed.server.executor.Here("", cut) }, ledger.RenewEvery+3*time.Second, 10*time.Millisecond)
 				require.Contains(t, killed.logged.String(), "taken over")
 				require.Equal(t, 410, s.get("/v1/executions/"+cut).StatusCode, "it stored nothing")
 			}
@@ -346,12 +346,12 @@ func TestResultsExpire(t *testing.T) {
 			require.Eventually(t, func() bool { return left() == records }, time.Minute, time.Millisecond)
 			clock.advance(time.Hour)
 			require.Equal(t, 200, s.get(path).StatusCode)
-			require.NoError(t, s.server.executor.book.Sweep(t.Context()))
+			require.NoError(t, s.server.book.Sweep(t.Context()))
 			require.Equal(t, records, left())
 
 			clock.advance(time.Hour + time.Second)
 			require.Equal(t, 404, s.get(path).StatusCode)
-			require.NoError(t, s.server.executor.book.Sweep(t.Context()))
+			require.NoError(t, s.server.book.Sweep(t.Context()))
 			require.Equal(t, records, left(), "for those who saw it while it was there")
 			second := s.replied(s.do(s.with(`{"code":"another"}`, idempotent, "k")))
 			require.NotEqual(t, first.ID, second.ID)
@@ -360,7 +360,7 @@ func TestResultsExpire(t *testing.T) {
 			var all sync.WaitGroup
 			for range 4 {
 				all.Go(func() {
-					if err := s.server.executor.book.Sweep(t.Context()); err != nil {
+					if err := s.server.book.Sweep(t.Context()); err != nil {
 						t.Error(err)
 					}
 				})
@@ -370,7 +370,7 @@ func TestResultsExpire(t *testing.T) {
 			require.Equal(t, second, s.replied(s.do(s.with(`{"code":"another"}`, idempotent, "k"))))
 
 			clock.advance(4 * time.Hour)
-			require.NoError(t, s.server.executor.book.Sweep(t.Context()))
+			require.NoError(t, s.server.book.Sweep(t.Context()))
 			require.Zero(t, left())
 			require.NotEqual(t, second.ID, s.replied(s.do(s.with(`{"code":"another"}`, idempotent, "k"))).ID)
 		})
@@ -386,9 +386,9 @@ func TestChainThatIsBeingRemoved(t *testing.T) {
 		chain := ledger.ChainOf("", "k")
 		old := ledger.Claim{Execution: "run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", Made: clock.now().Add(-100 * time.Hour)}
 		for n := left; n < 2; n++ {
-			require.NoError(t, store.PutNew(t.Context(), ledger.ClaimKey(chain, n), mustJSON(old)))
+			require.NoError(t, store.PutNew(t.Context(), ledger.ClaimKey(chain, n), asJSON(t, old)))
 		}
-		require.NoError(t, store.PutNew(t.Context(), ledger.ClaimKey(chain, 2), mustJSON(ledger.Claim{Closed: true, Made: clock.now()})))
+		require.NoError(t, store.PutNew(t.Context(), ledger.ClaimKey(chain, 2), asJSON(t, ledger.Claim{Closed: true, Made: clock.now()})))
 		first := s.replied(s.do(s.with(`{"code":"x"}`, idempotent, "k")))
 		require.Equal(t, first, s.replied(s.do(s.with(`{"code":"x"}`, idempotent, "k"))), "%d removed", left)
 		s.only()
@@ -474,4 +474,10 @@ func TestClaimThatIsMadeUnnoticed(t *testing.T) {
 		require.Equal(t, first, s.replied(s.do(s.with(`{"code":"x"}`, idempotent, "k"))))
 		s.only()
 	})
+}
+
+func asJSON(t *testing.T, v any) []byte {
+	raw, err := json.Marshal(v)
+	require.NoError(t, err)
+	return raw
 }

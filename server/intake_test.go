@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/intake"
 	"notebox/runner/runnertest"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestIntakeIsShared(t *testing.T) {
 	const form = "multipart/form-data; boundary=b"
 	part := func(name string) string { return "--b\r\nContent-Disposition: form-data; name=" + name + "\r\n\r\n" }
-	large := strings.Repeat("x", 2*spoolMemory)
+	large := strings.Repeat("x", 2*intake.SpoolMemory)
 	for _, c := range []struct{ desc, path, contentType, head string }{
 		{"JSON", "/v1/execute", "application/json", `{"code":"` + large},
 		{"text", "/v1/execute", "text/x-python", large},

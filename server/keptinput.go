@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
+	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/executor/problem"
 	"notebox/runner"
@@ -181,6 +182,18 @@ func (c *inputContent) Close() error {
 	return c.ReadCloser.Close()
 }
 
+// Drop removes a kept input. found is whether there was one.
+func (x *Executor) Drop(ctx context.Context, owner, id string) (found bool, err error) {
+	known, err := x.lookUp(ctx, owner, id)
+	if known == nil || err != nil {
+		return false, err
+	}
+	if err := x.removeInput(ctx, owner, id); err != nil {
+		return true, inputsAway(ctx, err)
+	}
+	return true, nil
+}
+
 // removeInput removes what makes an input known first: the rest cannot be had without.
 func (x *Executor) removeInput(ctx context.Context, owner, id string) error {
 	for _, part := range []storage.Part{storage.PartAbout, storage.PartContent} {
@@ -208,7 +221,7 @@ func inputID(made time.Time) (string, error) {
 }
 
 // gather finds and fetches a request's inputs, for a /mnt/data of so many bytes.
-func (x *Executor) gather(ctx context.Context, owner string, all *inputs, room int64, work *workspace) ([]runner.Input, error) {
+func (x *Executor) gather(ctx context.Context, owner string, all *inputs, room int64, work *intake.Workspace) ([]runner.Input, error) {
 	if err := x.findInputs(ctx, owner, all, room); err != nil {
 		return nil, err
 	}
@@ -220,6 +233,6 @@ func (x *Executor) gather(ctx context.Context, owner string, all *inputs, room i
 }
 
 // fetch gets one file by its URL, of at most so many bytes.
-func (x *Executor) fetch(ctx context.Context, in *input, most int64, work *workspace) error {
+func (x *Executor) fetch(ctx context.Context, in *input, most int64, work *intake.Workspace) error {
 	return x.fetchAll(ctx, &inputs{list: []*input{in}}, min(x.maxUpload, most), work)
 }

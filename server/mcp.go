@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/notebook"
 	"notebox/server/mcp"
@@ -40,11 +41,11 @@ func (s *Server) serveMCP(c echo.Context) error {
 // readMessage reads the body of a request as those of other calls are, by way of the disk
 // and in a place of its owner's, before the SDK has all of it in memory. A large one keeps
 // the place until it is answered: it is in memory until then.
-func (s *Server) readMessage(r *http.Request, work *workspace) (*http.Request, error) {
+func (s *Server) readMessage(r *http.Request, work *intake.Workspace) (*http.Request, error) {
 	if r.Method != http.MethodPost {
 		return r, nil
 	}
-	body, err := work.spool(http.MaxBytesReader(nil, r.Body, mcp.MaxBody))
+	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, mcp.MaxBody))
 	if err != nil {
 		return nil, ofBody(err, notWhole)
 	}
@@ -55,7 +56,7 @@ func (s *Server) readMessage(r *http.Request, work *workspace) (*http.Request, e
 		}
 		own.Body = io.NopCloser(bytes.NewReader(raw))
 		if len(raw) < largeProgram {
-			work.leave()
+			work.Leave()
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"notebox/access"
+	"notebox/executor/intake"
 	"notebox/runner"
 )
 
@@ -44,7 +45,7 @@ type Order struct {
 	Detached bool   // it goes on without its caller, and its end is kept; so does one with a Key
 
 	// Work has the files of Inputs; the run removes it. nil: there are none.
-	Work *workspace
+	Work *intake.Workspace
 	// Sent calls what it is given when the caller has its answer: until then it keeps its
 	// place among the caller's runs. nil: at once.
 	Sent func(func())

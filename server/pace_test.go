@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor/intake"
 	"notebox/runner"
 )
 
@@ -163,10 +164,10 @@ func TestIntakeIsBounded(t *testing.T) {
 	conn := s.dial()
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", 1<<20)
-	_, err := io.CopyN(conn, zeros{}, 2*spoolMemory)
+	_, err := io.CopyN(conn, zeros{}, 2*intake.SpoolMemory)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s.server.intake.Taken() == 1 }, time.Minute, time.Millisecond)
-	large := `{"code":"` + strings.Repeat("x", 2*spoolMemory) + `"}`
+	large := `{"code":"` + strings.Repeat("x", 2*intake.SpoolMemory) + `"}`
 	a := s.postJSON(large)
 	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "%s", a.body)
 	require.Contains(t, string(a.body), "too many large requests are being read")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"notebox/access"
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/runner"
 )
@@ -32,8 +33,8 @@ func runProblemOf(err error) *problem.Error {
 		return ofSessionFile("path", ofFile)
 	case errors.As(err, &ofRunner):
 		return ofRunnerError(ofRunner, err)
-	case errors.Is(err, errWorkspace):
-		return &problem.Error{Status: problem.StatusUnavailable, Text: "files of requests cannot be kept at this time", RetryAfter: diskRetry, Cause: err}
+	case errors.Is(err, intake.ErrWorkspace):
+		return &problem.Error{Status: problem.StatusUnavailable, Text: "files of requests cannot be kept at this time", RetryAfter: intake.DiskRetry, Cause: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, errClientGone):
 		return &problem.Error{Status: problem.StatusClientGone, Text: "the client is gone"}
 	}

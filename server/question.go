@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"notebox/agent"
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
 
@@ -59,7 +60,7 @@ func (m *missingInput) body() map[string]string {
 
 // readQuestion decodes the body: a form, or JSON whatever its Content-Type says, as existing
 // clients send it. Its error is a *missingInput where nothing is asked.
-func (s *Server) readQuestion(r *http.Request, work *workspace) (*question, error) {
+func (s *Server) readQuestion(r *http.Request, work *intake.Workspace) (*question, error) {
 	if _, err := parameters(r); err != nil {
 		return nil, err
 	}
@@ -87,11 +88,11 @@ func (s *Server) readQuestion(r *http.Request, work *workspace) (*question, erro
 	return q, err
 }
 
-func (s *Server) readQuestionJSON(r *http.Request, work *workspace, q *question) error {
+func (s *Server) readQuestionJSON(r *http.Request, work *intake.Workspace, q *question) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
 		return ofBody(err, notWhole)
 	}
@@ -111,7 +112,7 @@ func (s *Server) readQuestionJSON(r *http.Request, work *workspace, q *question)
 }
 
 // given are the files of a question, as an agent has them.
-func (s *Server) given(ctx context.Context, owner string, all *inputs, work *workspace) (files []agent.File, err error) {
+func (s *Server) given(ctx context.Context, owner string, all *inputs, work *intake.Workspace) (files []agent.File, err error) {
 	room := s.limits.DataSize
 	if all.size() > room {
 		return nil, tooMuch(room)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 
 	"github.com/go-json-experiment/json"
@@ -114,7 +115,7 @@ func plain(list []text) []string {
 }
 
 // readRequest decodes the body in whichever form it is.
-func (s *Server) readRequest(r *http.Request, work *workspace) (*Order, error) {
+func (s *Server) readRequest(r *http.Request, work *intake.Workspace) (*Order, error) {
 	mediaType, params, err := contentOf(r)
 	if err != nil {
 		return nil, err
@@ -219,7 +220,7 @@ func ofBody(err error, text string) error {
 	var p *problem.Error
 	var tooMany *http.MaxBytesError
 	var slow *slowBodyError
-	if errors.As(err, &p) || errors.As(err, &tooMany) || errors.As(err, &slow) || errors.Is(err, errWorkspace) {
+	if errors.As(err, &p) || errors.As(err, &tooMany) || errors.As(err, &slow) || errors.Is(err, intake.ErrWorkspace) {
 		return err
 	}
 	return problem.Malformed("", "%s", text)

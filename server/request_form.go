@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
 
@@ -25,11 +26,11 @@ var textParts = []string{
 // form is a multipart body that is being read (RFC 7578).
 type form struct {
 	server *Server
-	work   *workspace
+	work   *intake.Workspace
 	names  []string // of the text parts, in the order in which errors in them are told
 	inputs *inputs  // takes the file parts
 	set    func(name string, raw []byte) error
-	texts  map[string]*spool
+	texts  map[string]*intake.Spool
 	left   int64 // bytes that the text parts may still have together
 }
 
@@ -37,7 +38,7 @@ type form struct {
 // env, notebook and dependencies are JSON text. A part "files" with a file name
 // is a file; one without is JSON text as the field files is. Files go to the
 // workspace as they arrive, texts are looked at when all has arrived.
-func (s *Server) readForm(r *http.Request, boundary string, work *workspace) (*request, error) {
+func (s *Server) readForm(r *http.Request, boundary string, work *intake.Workspace) (*request, error) {
 	req := new(request)
 	f := &form{server: s, work: work, names: textParts, inputs: &req.inputs, set: req.setPart}
 	if err := f.read(r, boundary); err != nil {
@@ -48,9 +49,9 @@ func (s *Server) readForm(r *http.Request, boundary string, work *workspace) (*r
 
 // read reads a form and sets its fields.
 func (f *form) read(r *http.Request, boundary string) error {
-	f.texts, f.left = map[string]*spool{}, f.server.maxBody
-	if r.ContentLength < 0 || r.ContentLength >= spoolMemory { // a part's header alone may have megabytes
-		if err := f.work.take(); err != nil {
+	f.texts, f.left = map[string]*intake.Spool{}, f.server.maxBody
+	if r.ContentLength < 0 || r.ContentLength >= intake.SpoolMemory { // a part's header alone may have megabytes
+		if err := f.work.Take(); err != nil {
 			return err
 		}
 	}
@@ -173,7 +174,7 @@ func (f *form) takeFile(part *multipart.Part, filename string) error {
 		return p
 	}
 	var err error
-	in.path, in.size, err = f.work.save(part)
+	in.path, in.size, err = f.work.Save(part)
 	return err
 }
 
@@ -182,7 +183,7 @@ func (f *form) takeText(part *multipart.Part, name string) error {
 		return problem.Malformed(name, "is there more than once")
 	}
 	limited := &io.LimitedReader{R: part, N: f.left + 1}
-	text, err := f.work.spool(limited)
+	text, err := f.work.Spool(limited)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"notebox/executor/fetch"
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/notebook"
 )
@@ -24,18 +25,18 @@ const maxNesting = notebook.MaxDepth + 1
 // some 150 bytes until the object ends. The widest that people send have some thousands.
 const maxNames = 50_000
 
-func (s *Server) readJSON(r *http.Request, work *workspace) (*request, error) {
+func (s *Server) readJSON(r *http.Request, work *intake.Workspace) (*request, error) {
 	req := new(request)
 	return req, s.readObject(r, work, req, func() error { return req.takeFiles(work) })
 }
 
 // readObject reads a body that is one JSON text into v; then is called where that was
 // right, while the text is held.
-func (s *Server) readObject(r *http.Request, work *workspace, v any, then func() error) error {
+func (s *Server) readObject(r *http.Request, work *intake.Workspace, v any, then func() error) error {
 	if r.ContentLength > s.maxBody {
 		return problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
-	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
 		return ofBody(err, notWhole)
 	}
@@ -51,9 +52,9 @@ func (s *Server) readObject(r *http.Request, work *workspace, v any, then func()
 }
 
 // withText calls fn with the text of a spool, in its turn.
-func (s *Server) withText(r *http.Request, work *workspace, sp *spool, fn func([]byte) error) error {
-	return s.intake.InTurn(r.Context(), work.owner, sp.size, func() error {
-		raw, err := sp.bytes()
+func (s *Server) withText(r *http.Request, work *intake.Workspace, sp *intake.Spool, fn func([]byte) error) error {
+	return s.intake.InTurn(r.Context(), work.Owner, sp.Size, func() error {
+		raw, err := sp.Bytes()
 		if err != nil {
 			return err
 		}
@@ -136,14 +137,14 @@ func joinField(within string, pointer jsontext.Pointer) string {
 
 // takeFiles moves Files to the inputs; a form's file parts may be there already.
 // Large ones go to the workspace: they would else be in memory while the run waits.
-func (req *request) takeFiles(work *workspace) error {
+func (req *request) takeFiles(work *intake.Workspace) error {
 	err := takeFiles(&req.inputs, req.Files, work)
 	req.Files = nil
 	return err
 }
 
 // takeFiles adds the entries of files to the inputs.
-func takeFiles(all *inputs, files []fileField, work *workspace) error {
+func takeFiles(all *inputs, files []fileField, work *intake.Workspace) error {
 	for _, f := range files {
 		field := fmt.Sprintf("files[%d]", len(all.list))
 		from := 0
@@ -183,13 +184,13 @@ func takeFiles(all *inputs, files []fileField, work *workspace) error {
 		if p != nil {
 			return p
 		}
-		if size := int64(len(data)); size <= spoolMemory && all.held+size <= maxHeld {
+		if size := int64(len(data)); size <= intake.SpoolMemory && all.held+size <= maxHeld {
 			in.data, in.size = data, size
 			all.held += size
 			continue
 		}
 		var err error
-		if in.path, in.size, err = work.save(bytes.NewReader(data)); err != nil {
+		if in.path, in.size, err = work.Save(bytes.NewReader(data)); err != nil {
 			return err
 		}
 	}

@@ -5,12 +5,13 @@ import (
 	"net/url"
 	"unicode/utf8"
 
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
 
 // readCode takes a body that is the code itself, or a notebook; what else there is to say
 // stands in the query.
-func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, work *workspace) (*request, error) {
+func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, work *intake.Workspace) (*request, error) {
 	if r.ContentLength > s.maxBody {
 		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
@@ -32,7 +33,7 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 	if query.Has("session") {
 		req.Session = new(text(query.Get("session")))
 	}
-	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
 		return nil, ofBody(err, notWhole)
 	}

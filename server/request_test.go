@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
+	"notebox/executor/intake"
 	"notebox/runner"
 	"notebox/runner/runnertest"
 )
@@ -244,7 +245,7 @@ func TestInputsHaveTheRoomOfTheirEnvironment(t *testing.T) {
 
 func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
 	work := newSpool(t, t.TempDir())
-	content := strings.Repeat("QUFB", spoolMemory) // of three bytes each
+	content := strings.Repeat("QUFB", intake.SpoolMemory) // of three bytes each
 	req := &request{Files: []fileField{
 		{Name: ptr(text("small")), Content: ptr(text("QUFB"))},
 		{Name: ptr(text("large")), Content: ptr(text(content))},
@@ -252,7 +253,7 @@ func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
 	require.NoError(t, req.takeFiles(work))
 	files, err := readInputs(runner.Spec{Inputs: req.inputs.spec()})
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"small": "AAA", "large": strings.Repeat("AAA", spoolMemory)}, files)
+	require.Equal(t, map[string]string{"small": "AAA", "large": strings.Repeat("AAA", intake.SpoolMemory)}, files)
 	require.Nil(t, req.inputs.list[1].data)
 }
 

@@ -3,12 +3,14 @@ package server
 import (
 	"context"
 	"sync"
+
+	"notebox/executor/intake"
 )
 
 // running are the executions of this process, from before anybody can know of them
 // until nothing of them is left.
 type running struct {
-	detached *places
+	detached *intake.Places
 
 	mu   sync.Mutex
 	byID map[string]*execution
@@ -18,7 +20,7 @@ func (r *running) add(e *execution) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.detached {
-		leave, err := r.detached.enter(e.owner)
+		leave, err := r.detached.Enter(e.owner)
 		if err != nil {
 			return err
 		}

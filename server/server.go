@@ -19,6 +19,8 @@ import (
 	"notebox/access"
 	"notebox/environments"
 	"notebox/executor/fetch"
+	"notebox/executor/intake"
+	"notebox/executor/ledger"
 	"notebox/runner"
 	"notebox/server/mcp"
 	"notebox/server/pages"
@@ -103,6 +105,7 @@ type Config struct {
 // Defaults of Config's limits.
 const (
 	DefaultMaxIntake     = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
+	DefaultResultTTL     = 24 * time.Hour     // as long as the links in a result work
 	DefaultMaxBody       = 25 << 20           // a long notebook with its old outputs
 	DefaultRetention     = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
 	DefaultSessionTTL    = time.Hour          // a conversation, or a piece of work
@@ -123,9 +126,10 @@ type Store interface {
 // Server answers the native API.
 type Server struct {
 	executor     *Executor
-	intake       *Intake
-	detached     *places // runs that go on without a client
+	intake       *intake.Intake
+	detached     *intake.Places // runs that go on without a client
 	fetcher      *fetch.Fetcher
+	book         *ledger.Book
 	store        Store
 	environments []environments.Environment
 	available    func(environment string) bool
@@ -149,7 +153,7 @@ type Server struct {
 	maxUpload    int64
 	sessions     *sessions // nil: none are offered
 	mcp          *mcp.Handler
-	transfers    places // files of sessions under way
+	transfers    intake.Places // files of sessions under way
 	unread       unread
 	connections  *connections
 	network      runner.Network // nil: none
@@ -205,8 +209,8 @@ func New(cfg Config) (*Server, error) {
 		s.sessions.idle = min(cmp.Or(cfg.SessionIdle, DefaultSessionIdle), s.sessions.maxTTL)
 	}
 	several := func() bool { return s.keys.Len() > 1 }
-	s.transfers = places{most: cmp.Or(cfg.MaxIntake, DefaultMaxIntake), share: several, what: "files of sessions", are: "are under way", retryAfter: transferRetry}
-	s.detached = &places{most: maxDetached, share: several, what: "runs", are: "go on without a client", retryAfter: detachedRetry}
+	s.transfers = intake.Places{Most: cmp.Or(cfg.MaxIntake, DefaultMaxIntake), Share: several, What: "files of sessions", Are: "are under way", RetryAfter: transferRetry}
+	s.detached = &intake.Places{Most: maxDetached, Share: several, What: "runs", Are: "go on without a client", RetryAfter: detachedRetry}
 	s.unread.byOwner, s.unread.maxBytes, s.unread.share = map[string]waiting{}, maxUnreadBytes, several
 	s.agents = newAgents(cfg.Agent, several)
 	if s.limits == (runner.Limits{}) {
@@ -236,17 +240,18 @@ func New(cfg Config) (*Server, error) {
 	if s.browsers, err = newBrowserRules(s.keys.Len() > 0, s.listen, s.publicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	if s.intake, err = NewIntake(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.log); err != nil {
+	if s.intake, err = intake.NewIntake(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.log); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), s.now)
 	seen := &witness{next: cfg.Runner, now: s.now}
 	if s.executor, err = NewExecutor(ExecutorConfig{
 		Runner: seen, Sessions: cfg.Sessions, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
 		Network: cfg.Network, Dependencies: cfg.Dependencies, Limits: cfg.Limits, MaxTimeout: cfg.MaxTimeout, MaxUpload: cfg.MaxUpload,
-		Intake: s.intake, Fetcher: s.fetcher, Detached: s.detached, ServiceID: cfg.ServiceID, ResultTTL: cfg.ResultTTL,
+		Intake: s.intake, Fetcher: s.fetcher, Detached: s.detached, Ledger: s.book,
 		Retention: cfg.Retention, StoreStall: cfg.StoreStall, Stored: s.observer.Stored, Tracer: cfg.Tracer, Log: cfg.Log, Now: cfg.Now,
 	}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)

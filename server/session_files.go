@@ -82,7 +82,7 @@ func (s *Server) withFiles(c echo.Context, do func(runner.Session) error) error 
 	if err != nil {
 		return err
 	}
-	leave, err := s.transfers.enter(ownerOf(c))
+	leave, err := s.transfers.Enter(ownerOf(c))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/runner"
 )
@@ -57,7 +58,7 @@ func (req *sessionRequest) setPart(name string, raw []byte) (err error) {
 
 // readSessionRequest decodes the body in either form; one without a body asks for
 // nothing but the defaults.
-func (s *Server) readSessionRequest(r *http.Request, work *workspace) (*sessionRequest, error) {
+func (s *Server) readSessionRequest(r *http.Request, work *intake.Workspace) (*sessionRequest, error) {
 	if _, err := parameters(r); err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (s *Server) readSessionRequest(r *http.Request, work *workspace) (*sessionR
 }
 
 // takeFiles moves Files to the inputs.
-func (req *sessionRequest) takeFiles(work *workspace) error {
+func (req *sessionRequest) takeFiles(work *intake.Workspace) error {
 	err := takeFiles(&req.inputs, req.Files, work)
 	req.Files = nil
 	return err
@@ -141,7 +142,7 @@ func (s *Server) openSession(c echo.Context) error {
 	if spec.Inputs, err = s.executor.gather(r.Context(), spec.Owner, &req.inputs, spec.Limits.DataSize, work); err != nil {
 		return err
 	}
-	work.leave()
+	work.Leave()
 	if err := mayOpen(); err != nil { // others may have been opened since
 		return err
 	}

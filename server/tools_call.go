@@ -15,6 +15,7 @@ import (
 	"notebox/access"
 	"notebox/agent/tool"
 	"notebox/environments"
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
 
@@ -59,7 +60,7 @@ func (s *Server) callTool(c echo.Context) error {
 		return err // before its body is read
 	}
 	var asked *toolRequest
-	run, err := s.begin(c, wishes{}, func(r *http.Request, work *workspace) (*Order, error) {
+	run, err := s.begin(c, wishes{}, func(r *http.Request, work *intake.Workspace) (*Order, error) {
 		read, err := s.readToolRequest(r, work)
 		if err != nil {
 			return nil, err
@@ -180,7 +181,7 @@ func (asked *toolRequest) ofModel(err error) error {
 }
 
 // order is what is run. Its error is a *tool.CallError where the call is no good.
-func (asked *toolRequest) order(maxTimeout time.Duration, work *workspace) (*Order, error) {
+func (asked *toolRequest) order(maxTimeout time.Duration, work *intake.Workspace) (*Order, error) {
 	if err := asked.read(); err != nil {
 		return nil, err
 	}
@@ -241,7 +242,7 @@ func (asked *toolRequest) read() (err error) {
 }
 
 // readToolRequest decodes the body.
-func (s *Server) readToolRequest(r *http.Request, work *workspace) (*toolRequest, error) {
+func (s *Server) readToolRequest(r *http.Request, work *intake.Workspace) (*toolRequest, error) {
 	if _, err := parameters(r); err != nil {
 		return nil, err
 	}
@@ -255,7 +256,7 @@ func (s *Server) readToolRequest(r *http.Request, work *workspace) (*toolRequest
 	if r.ContentLength > s.maxBody {
 		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
-	body, err := work.spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
 		return nil, ofBody(err, notWhole)
 	}

@@ -1,4 +1,4 @@
-package server
+package intake
 
 import (
 	"log/slog"
@@ -25,7 +25,7 @@ func TestDecodingIsInTurns(t *testing.T) {
 	wait := func(owner string) {
 		waiting := intake.Waiting()
 		go func() {
-			_ = intake.InTurn(t.Context(), owner, spoolMemory, func() error { decoded <- owner; return nil })
+			_ = intake.InTurn(t.Context(), owner, SpoolMemory, func() error { decoded <- owner; return nil })
 		}()
 		require.Eventually(t, func() bool { return intake.Waiting() > waiting }, time.Minute, time.Millisecond)
 	}

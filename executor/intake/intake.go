@@ -1,4 +1,4 @@
-package server
+package intake
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // a folder for what they send until it is run.
 type Intake struct {
 	dir    string
-	places places            // large requests that are taken in at one time
+	places Places            // large requests that are taken in at one time
 	turns  *runner.Admission // large texts that are decoded at one time
 	probe  *diskProbe
 	log    *slog.Logger
@@ -34,28 +34,28 @@ func NewIntake(dir string, most int, share func() bool, log *slog.Logger) (*Inta
 	}
 	return &Intake{
 		dir: dir, log: log, probe: newDiskProbe(dir),
-		places: places{most: most, share: share, what: "large requests", are: "are being read", retryAfter: intakeRetry},
+		places: Places{Most: most, Share: share, What: "large requests", Are: "are being read", RetryAfter: intakeRetry},
 		turns:  runner.NewAdmission(nil, runner.AdmissionLimits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
 	}, nil
 }
 
 // Workspace returns one for a request of an owner. It must be cleared.
-func (i *Intake) Workspace(owner string) *workspace {
-	return &workspace{parent: i.dir, owner: owner, log: i.log, enter: func() (func(), error) { return i.Enter(owner) }}
+func (i *Intake) Workspace(owner string) *Workspace {
+	return &Workspace{parent: i.dir, Owner: owner, log: i.log, enter: func() (func(), error) { return i.Enter(owner) }}
 }
 
 // Enter takes a place for a large request that is read without a workspace. leave gives it
 // back, and may be called again.
-func (i *Intake) Enter(owner string) (leave func(), err error) { return i.places.enter(owner) }
+func (i *Intake) Enter(owner string) (leave func(), err error) { return i.places.Enter(owner) }
 
 // Taken is how many places are taken.
-func (i *Intake) Taken() int { return i.places.taken() }
+func (i *Intake) Taken() int { return i.places.Taken() }
 
 // Waiting is how many large texts wait to be decoded.
 func (i *Intake) Waiting() int { return i.turns.Waiting() }
 
 // Spool returns a workspace for what is put aside of an answer, which needs no place.
-func (i *Intake) Spool() *workspace { return &workspace{parent: i.dir, log: i.log} }
+func (i *Intake) Spool() *Workspace { return &Workspace{parent: i.dir, log: i.log} }
 
 // Dir is the folder.
 func (i *Intake) Dir() string { return i.dir }
@@ -76,7 +76,7 @@ const (
 // InTurn calls fn, which decodes a text of so many bytes. Only maxDecoding large ones are
 // decoded at one time, and owners have turns: many of one do not hold up another's.
 func (i *Intake) InTurn(ctx context.Context, owner string, size int64, fn func() error) error {
-	if size < spoolMemory {
+	if size < SpoolMemory {
 		return fn()
 	}
 	leave, err := i.turns.Enter(ctx, owner)

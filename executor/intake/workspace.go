@@ -1,4 +1,4 @@
-package server
+package intake
 
 import (
 	"bytes"
@@ -17,20 +17,20 @@ import (
 // workspacePrefix names the folders in Config.TempDir that are ours to remove.
 const workspacePrefix = "request-"
 
-// spoolMemory is how many bytes of a text are kept in memory while the rest is
+// SpoolMemory is how many bytes of a text are kept in memory while the rest is
 // still on its way; a client that sends slowly holds no more. Most code fits.
-const spoolMemory = 64 << 10
+const SpoolMemory = 64 << 10
 
-// errWorkspace marks a failure of our own disk, as against one of the client's
+// ErrWorkspace marks a failure of our own disk, as against one of the client's
 // body that was to be written to it.
-var errWorkspace = errors.New("workspace")
+var ErrWorkspace = errors.New("workspace")
 
-// workspace is a folder for the files of one request. It exists from the first
+// Workspace is a folder for the files of one request. It exists from the first
 // file on, until remove. It takes one of Config.MaxIntake's places, which the request
 // keeps until leave.
-type workspace struct {
+type Workspace struct {
 	parent string
-	owner  string                           // of the request
+	Owner  string                           // of the request
 	enter  func() (leave func(), err error) // nil: it takes no place
 	log    *slog.Logger
 
@@ -41,29 +41,29 @@ type workspace struct {
 }
 
 // Clear removes the files of a request, and gives its place back.
-func (w *workspace) Clear(ctx context.Context) {
-	w.leave()
-	if err := w.remove(); err != nil {
+func (w *Workspace) Clear(ctx context.Context) {
+	w.Leave()
+	if err := w.Remove(); err != nil {
 		w.log.ErrorContext(ctx, "a request's temporary folder is left", "error", err)
 	}
 }
 
-// take takes the request's place, if it has none.
-func (w *workspace) take() error {
+// Take takes the request's place, if it has none.
+func (w *Workspace) Take() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.takeLocked()
 }
 
-func (w *workspace) takeLocked() (err error) {
+func (w *Workspace) takeLocked() (err error) {
 	if w.left == nil && w.enter != nil {
 		w.left, err = w.enter()
 	}
 	return err
 }
 
-// leave gives the place back. It may be called again, and the files stay.
-func (w *workspace) leave() {
+// Leave gives the place back. It may be called again, and the files stay.
+func (w *Workspace) Leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.left != nil {
@@ -91,9 +91,9 @@ func sweepWorkspaces(parent string) error {
 	return errors.Join(errs...)
 }
 
-// create opens a new file. Its name is a number: no name from a request ever
+// Create opens a new file. Its name is a number: no name from a request ever
 // reaches the host's file system.
-func (w *workspace) create() (*os.File, error) {
+func (w *Workspace) Create() (*os.File, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dir == "" {
@@ -102,7 +102,7 @@ func (w *workspace) create() (*os.File, error) {
 		}
 		dir, err := os.MkdirTemp(w.parent, workspacePrefix)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errWorkspace, err)
+			return nil, fmt.Errorf("%w: %w", ErrWorkspace, err)
 		}
 		w.dir = dir
 	}
@@ -110,13 +110,13 @@ func (w *workspace) create() (*os.File, error) {
 	name := filepath.Join(w.dir, strconv.Itoa(w.files))
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errWorkspace, err)
+		return nil, fmt.Errorf("%w: %w", ErrWorkspace, err)
 	}
 	return f, nil
 }
 
-// remove deletes the folder with all that is in it.
-func (w *workspace) remove() error {
+// Remove deletes the folder with all that is in it.
+func (w *Workspace) Remove() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dir == "" {
@@ -125,15 +125,15 @@ func (w *workspace) remove() error {
 	return os.RemoveAll(w.dir)
 }
 
-// save streams r into a new file.
-func (w *workspace) save(r io.Reader) (path string, size int64, err error) {
-	f, err := w.create()
+// Save streams r into a new file.
+func (w *Workspace) Save(r io.Reader) (path string, size int64, err error) {
+	f, err := w.Create()
 	if err != nil {
 		return "", 0, err
 	}
 	size, err = io.Copy(workspaceWriter{f}, r)
 	if closed := f.Close(); err == nil && closed != nil {
-		err = fmt.Errorf("%w: %w", errWorkspace, closed)
+		err = fmt.Errorf("%w: %w", ErrWorkspace, closed)
 	}
 	return f.Name(), size, err
 }
@@ -144,29 +144,29 @@ type workspaceWriter struct{ w io.Writer }
 func (w workspaceWriter) Write(p []byte) (int, error) {
 	n, err := w.w.Write(p)
 	if err != nil {
-		err = fmt.Errorf("%w: %w", errWorkspace, err)
+		err = fmt.Errorf("%w: %w", ErrWorkspace, err)
 	}
 	return n, err
 }
 
-// spool is a text: in memory while it is small, else in a file.
-type spool struct {
+// Spool is a text: in memory while it is small, else in a file.
+type Spool struct {
 	small []byte
 	path  string
-	size  int64
+	Size  int64
 }
 
-// spool reads r to its end.
-func (w *workspace) spool(r io.Reader) (*spool, error) {
-	small, err := io.ReadAll(io.LimitReader(r, spoolMemory))
-	if err != nil || len(small) < spoolMemory {
-		return &spool{small: small, size: int64(len(small))}, err
+// Spool reads r to its end.
+func (w *Workspace) Spool(r io.Reader) (*Spool, error) {
+	small, err := io.ReadAll(io.LimitReader(r, SpoolMemory))
+	if err != nil || len(small) < SpoolMemory {
+		return &Spool{small: small, Size: int64(len(small))}, err
 	}
-	path, size, err := w.save(io.MultiReader(bytes.NewReader(small), r))
-	return &spool{path: path, size: size}, err
+	path, size, err := w.Save(io.MultiReader(bytes.NewReader(small), r))
+	return &Spool{path: path, Size: size}, err
 }
 
-func (s *spool) bytes() ([]byte, error) {
+func (s *Spool) Bytes() ([]byte, error) {
 	if s.path == "" {
 		return s.small, nil
 	}

@@ -1,4 +1,4 @@
-package server
+package intake
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// diskRetry is when those come back whose files had no room: others' requests
+	// DiskRetry is when those come back whose files had no room: others' requests
 	// are over by then.
-	diskRetry = 10 * time.Second
+	DiskRetry = 10 * time.Second
 	// probeBytes is what a probe writes: a block of a file system, as less may have a
 	// place where none is left.
 	probeBytes = 4 << 10

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -60,6 +62,26 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 	}
 	require.Empty(t, served, "served and not described")
 }
+
+// TestOpenAPIIsNotCopied for each of its readers: who reads slowly would hold the copy.
+func TestOpenAPIIsNotCopied(t *testing.T) {
+	const readers = 20
+	s := newService(t, func(c *Config) { c.PublicURL = "https://code.example.org/box" })
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range readers {
+		s.server.echo.ServeHTTP(unheeded{}, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, int(after.TotalAlloc-before.TotalAlloc)/readers, len(openAPI)/2)
+}
+
+// unheeded takes an answer that nobody reads.
+type unheeded struct{}
+
+func (unheeded) Header() http.Header         { return http.Header{} }
+func (unheeded) Write(p []byte) (int, error) { return len(p), nil }
+func (unheeded) WriteHeader(int)             {}
 
 // TestAnswersAreAsDescribed sends requests and holds the answers, and those
 // requests that are good, against the document.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -104,6 +105,71 @@ func TestUnreadRepliesHoldLittleMemory(t *testing.T) {
 				return held < most
 			}, time.Minute, 200*time.Millisecond, "each unread reply holds too much memory")
 			t.Logf("an unread reply holds %d KiB", held>>10)
+		})
+	}
+}
+
+// TestJoinedRepliesAreInTurns: of many who wait for one reply, a few have it in memory at a
+// time.
+func TestJoinedRepliesAreInTurns(t *testing.T) {
+	const clients, output, most = 60, 8 << 20, 80 * (8 << 20)
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		t.Run(accept, func(t *testing.T) {
+			s := newService(t, withFolder(t))
+			s.putOut(output)
+			run, release := s.run, make(chan struct{})
+			s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+				<-release
+				return run(ctx, spec, events)
+			}
+			ask := func() *http.Request {
+				req := s.request(http.MethodPost, "/v1/execute", "application/json", strings.NewReader(`{"code":"x"}`))
+				req.Header.Set("Idempotency-Key", "same")
+				req.Header.Set("Accept", accept)
+				return req
+			}
+			before, ended, peak := heap(), make(chan struct{}), make(chan int64)
+			go func() {
+				var m runtime.MemStats
+				highest := int64(0)
+				for {
+					runtime.ReadMemStats(&m)
+					highest = max(highest, int64(m.HeapAlloc))
+					select {
+					case <-ended:
+						peak <- highest
+						return
+					case <-time.After(5 * time.Millisecond):
+					}
+				}
+			}()
+			var all sync.WaitGroup
+			for range clients {
+				all.Go(func() {
+					resp, err := http.DefaultTransport.RoundTrip(ask())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer resp.Body.Close()
+					_, err = io.Copy(io.Discard, resp.Body)
+					if err != nil || resp.StatusCode != http.StatusOK {
+						t.Error(resp.Status, err)
+					}
+				})
+			}
+			require.Eventually(t, func() bool {
+				s.server.connections.mu.Lock()
+				defer s.server.connections.mu.Unlock()
+				return len(s.server.connections.all) == clients
+			}, time.Minute, time.Millisecond)
+			time.Sleep(200 * time.Millisecond) // until they wait for the run
+			close(release)
+			all.Wait()
+			close(ended)
+			held := <-peak - before
+			t.Logf("%d joined replies hold at most %d MiB", clients, held>>20)
+			require.Less(t, held, int64(most))
 		})
 	}
 }

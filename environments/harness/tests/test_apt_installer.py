@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -155,3 +156,20 @@ def test_what_would_replace_a_package_of_the_image(
     with pytest.raises(Unresolvable, match=words) as raised:
         resolved(image, entry)
     assert image.STAYS in str(raised.value)
+
+
+def test_an_archive_that_cannot_be_unpacked(
+    image: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, root = tmp_path / "package", tmp_path / "root"
+    (package / "DEBIAN").mkdir(parents=True)
+    Path(package, "DEBIAN", "control").write_text(
+        "Package: odd\nVersion: 1-1\nArchitecture: all\nMaintainer: nobody\nDescription: none\n"
+    )
+    Path(package, "file").touch()
+    archive = tmp_path / "odd.deb"
+    subprocess.run(["dpkg-deb", "--build", package, archive], check=True)
+    (root / "file" / "of-another-package").mkdir(parents=True)
+    monkeypatch.setattr(image, "ROOT", str(root))
+    with pytest.raises(Unresolvable, match="^odd 1-1 cannot be unpacked$"):
+        image.unpack(str(archive), 1 << 30)

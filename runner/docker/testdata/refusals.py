@@ -35,12 +35,20 @@ NUMBERS = {
     "setuid": (105, 146), "syslog": (103, 116), "acct": (163, 89), "quotactl": (179, 60),
     "fanotify_init": (300, 262), "vmsplice": (278, 75), "sethostname": (170, 161),
     "io_setup": (206, 0), "io_submit": (209, 2), "io_getevents": (208, 4), "io_destroy": (207, 1), "io_cancel": (210, 3),
+    "splice": (275, 76), "tee": (276, 77), "sendfile": (40, 71), "fadvise64": (221, 223),
     "setsockopt": (54, 208), "setrlimit": (160, 164), "prlimit64": (302, 261),
 }
 X86 = os.uname().machine == "x86_64"
 
 def call(name, *args, label=""):
     tries[f"{name} {label}".strip()] = lambda: syscall(NUMBERS[name][0 if X86 else 1], *args)
+
+def ignored(f):
+    """Of what answers that all is well, and does nothing: also with a file that is not there."""
+    def attempt():
+        f()
+        raise OSError(errno.EPERM, "")
+    return attempt
 
 call("ptrace", 16, harness, 0, 0, label="of the harness")
 call("ptrace", 0, 0, 0, 0, label="of itself")
@@ -90,6 +98,13 @@ call("sethostname", ctypes.c_char_p(b"x"), 1)
 call("io_setup", 1, ctypes.byref(ctypes.c_long(0)))
 for name in "io_submit", "io_getevents", "io_destroy", "io_cancel":
     call(name, 0, 0, 0, 0, 0)
+# What these are told of is no file: EBADF would say that the kernel has looked.
+call("splice", -1, 0, -1, 0, 1, 0)
+call("tee", -1, -1, 1, 0)
+call("sendfile", -1, -1, 0, 1)
+for label, advice in {"": 4, " with a high bit": 1 << 32 | 4}.items():  # POSIX_FADV_DONTNEED of linux/fadvise.h
+    label = "fadvise64 to forget what is in memory" + label
+    tries[label] = ignored(lambda advice=advice: syscall(NUMBERS["fadvise64"][0 if X86 else 1], -1, 0, 0, advice))
 # By a crash with this limit at any value but 1, a host with a pipe in core_pattern starts a program.
 limit = (ctypes.c_ulong * 2)(0, 0)
 call("setrlimit", resource.RLIMIT_CORE, ctypes.byref(limit), label="of RLIMIT_CORE")

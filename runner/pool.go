@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -169,7 +170,9 @@ func (p *Pool) take(ctx context.Context, owner string, env Environment, l Limits
 		return c, nil
 	}
 	s.missed = true
-	p.grow(s)
+	if s.proven || !s.byUse {
+		p.grow(s)
+	}
 	claim := s.claim()
 	if claim == nil {
 		p.demand++
@@ -244,6 +247,10 @@ func (p *Pool) startFor(ctx context.Context, s *stock, owner string, env Environ
 			defer p.mu.Unlock()
 			p.running++
 			p.resume()
+			if s.byUse && !s.proven {
+				s.proven = true
+				p.grow(s)
+			}
 		}
 		started <- claimed{c, err}
 	})
@@ -272,6 +279,9 @@ func (p *Pool) start(ctx context.Context, env Environment, l Limits, hurry <-cha
 	err = c.awaitReady(ctx, env.Kernel, hurry)
 	if err != nil {
 		err = fmt.Errorf("sandbox %s did not get ready: %w", sandbox.ID(), explainExit(err, p.log))
+		if env.Kernel.Packages && errors.Is(ctx.Err(), context.DeadlineExceeded) { // which their caller pays for
+			err = &Error{Code: CodePackages, Message: "the kernel does not start with these packages in time", Err: err}
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -287,6 +287,34 @@ func TestPoolClaim(t *testing.T) {
 	}
 }
 
+// TestPoolStartsAheadWhatHasStarted: of what is kept by use, none is started ahead before one
+// of it has come up. What has packages of a caller may not.
+func TestPoolStartsAheadWhatHasStarted(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		host, asked := starting(t, startTime), 0
+		next := host.OnStart
+		host.OnStart = func(ctx context.Context, env runner.Environment) error {
+			asked++
+			if asked == 1 {
+				return errors.New("it does not start")
+			}
+			return next(ctx, env)
+		}
+		p := newPool(t, host, runner.PoolOptions{Stocks: stock(python, 0, 0), ByUse: 4})
+		spec := newSpec(runnertest.CellHello)
+		spec.Environment.Name = "other"
+		once := func() error {
+			_, err := p.runs.Run(t.Context(), spec, runnertest.NewRecorder(t))
+			p.until(time.Since(p.begun) + time.Minute)
+			return err
+		}
+		require.Error(t, once())
+		require.Equal(t, 1, asked)
+		require.NoError(t, once())
+		require.Equal(t, 3, asked, "and one ahead")
+	})
+}
+
 // TestPoolStartsOfThoseWhoLeave: runs come and leave, one after the other, before a sandbox
 // is there. One is started for all of them, and who stays has it.
 func TestPoolStartsOfThoseWhoLeave(t *testing.T) {

@@ -17,12 +17,14 @@ import (
 
 func TestSingleUseStart(t *testing.T) {
 	for _, c := range []struct {
-		desc    string
-		program runnertest.Program
-		image   string
-		message string
-		took    time.Duration
+		desc     string
+		program  runnertest.Program
+		image    string
+		packages bool
+		message  string
+		took     time.Duration
 	}{
+		{desc: "never ready with packages of a caller's", program: runnertest.NeverReady, packages: true, message: "took too long", took: runner.StartTimeout},
 		{desc: "no image", image: runnertest.FakeMissing, message: "start a sandbox"},
 		{desc: "never ready", program: runnertest.NeverReady, message: "took too long", took: runner.StartTimeout},
 		{desc: "ends at once", program: runnertest.ExitsAtOnce(3), message: "with exit code 3"},
@@ -34,11 +36,11 @@ func TestSingleUseStart(t *testing.T) {
 		t.Run(c.desc, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				spec := newSpec(runnertest.CellHello)
-				spec.Environment.Image = c.image
+				spec.Environment.Image, spec.Environment.Kernel.Packages = c.image, c.packages
 				r := run(t.Context(), t, newHost(t, c.program), spec, runnertest.NewRecorder(t))
 				require.ErrorContains(t, r.err, c.message)
 				require.Equal(t, c.took, r.took)
-				requireCode(t, runner.CodeUnavailable, r.err)
+				requireCode(t, map[bool]runner.Code{false: runner.CodeUnavailable, true: runner.CodePackages}[c.packages], r.err)
 			})
 		})
 	}

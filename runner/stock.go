@@ -12,6 +12,7 @@ type stock struct {
 	byUse   bool           // there because of runs, and not for good
 	used    time.Time      // when a run last asked for one
 	target  int            // how many are to be warm
+	proven  bool           // one of it has started: what is by use is started ahead from then on
 	warm    []*warmSandbox // the oldest first
 	filling []*filling     // being started for the stock, the oldest first
 	missed  bool           // since the last tick: somebody found none that was warm

@@ -84,6 +84,19 @@ func TestRequestsOfAKey(t *testing.T) {
 	require.NotContains(t, s.logged.String(), access.SecretOf("a").String())
 }
 
+// TestBatchesOfAKey: each message of MCP counts, also in one body with others.
+func TestBatchesOfAKey(t *testing.T) {
+	s := newService(t, withLines(t, access.Options{}, named("alice", "a", "requests-per-minute=6")))
+	head := map[string]string{"X-API-Key": "a"}
+	begun := s.mcpRequest("POST", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1), head)
+	head["Mcp-Session-Id"] = begun.Header.Get("Mcp-Session-Id")
+	batch := func(n int) answer {
+		return s.mcpRequest("POST", many(n, "[", `{"jsonrpc":"2.0","id":1%d,"method":"ping"}`, ",", "]"), head)
+	}
+	require.Equal(t, 200, batch(100).StatusCode, "of 3")
+	requireTooMany(t, batch(100), "this API key may send 6 requests a minute")
+}
+
 // TestRunsOfAKey: what goes on counts, in whatever form it was asked for; what joins
 // it does not.
 func TestRunsOfAKey(t *testing.T) {

@@ -113,20 +113,21 @@ func (c *connections) open(ctx context.Context, conn net.Conn) context.Context {
 
 // least is the connection that is worth least, or nil if none may be closed.
 func (c *connections) least() (least *connection) {
+	share := c.share()
 	for _, one := range c.all {
 		switch {
 		case one.known && one.serving > 0:
-		case least == nil, c.less(one, least):
+		case least == nil, c.less(one, least, share):
 			least = one
 		}
 	}
 	return least
 }
 
-func (c *connections) less(a, b *connection) bool {
+func (c *connections) less(a, b *connection, share int) bool {
 	switch {
-	case c.counts(a) != c.counts(b):
-		return c.counts(b)
+	case c.counts(a, share) != c.counts(b, share):
+		return c.counts(b, share)
 	case c.from[a.from] != c.from[b.from]:
 		return c.from[a.from] > c.from[b.from]
 	case (a.serving > 0) != (b.serving > 0):
@@ -135,10 +136,25 @@ func (c *connections) less(a, b *connection) bool {
 	return a.since.Before(b.since)
 }
 
+// share is how many connections an owner may have that are worth more than strangers': half
+// of all; and less than who has most, if all owners together leave newcomers less than a
+// quarter. A newcomer would else be closed by the next one, before its first good request.
+func (c *connections) share() int {
+	known, most := 0, 0
+	for _, n := range c.of {
+		known += n
+		most = max(most, n)
+	}
+	if 4*known > 3*c.most {
+		return min(c.most/2, most-1)
+	}
+	return c.most / 2
+}
+
 // counts reports whether a connection is worth more than a stranger's. One of an owner who
-// has more than half of all is not: that owner could else keep new clients out.
-func (c *connections) counts(one *connection) bool {
-	return one.known && 2*c.of[one.owner] <= c.most
+// has more than the share is not: that owner could else keep new clients out.
+func (c *connections) counts(one *connection, share int) bool {
+	return one.known && c.of[one.owner] <= share
 }
 
 func (c *connections) closed(conn net.Conn) {

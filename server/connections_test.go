@@ -187,6 +187,27 @@ func TestManyConnectionsOfOneAddress(t *testing.T) {
 	}
 }
 
+// TestOwnersLeaveNewcomersRoom: two owners who hold half of all each do not have each
+// newcomer closed for the next one.
+func TestOwnersLeaveNewcomersRoom(t *testing.T) {
+	const most = 8
+	all := newConnections(most, slog.New(slog.DiscardHandler))
+	open := func(n int, owner string) *fakeConn {
+		conn := &fakeConn{from: fmt.Sprintf("192.0.2.%d:1", n)}
+		if ctx := all.open(t.Context(), conn); owner != "" {
+			all.good(ctx, owner)
+		}
+		return conn
+	}
+	for n := range most {
+		open(n, []string{"one", ofLinks}[n%2])
+	}
+	first, second := open(most, ""), open(most+1, "")
+	require.False(t, first.closed)
+	require.False(t, second.closed)
+	require.Equal(t, most, all.of["one"]+all.of[ofLinks]+2)
+}
+
 // fakeConn is a connection from somewhere else.
 type fakeConn struct {
 	net.Conn

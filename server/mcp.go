@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"notebox/executor/intake"
@@ -27,9 +28,14 @@ func (s *Server) serveMCP(c echo.Context) error {
 	}
 	work := s.intake.Workspace(ownerOf(c))
 	defer work.Clear(c.Request().Context())
-	r, err := s.readMessage(c.Request(), work)
+	r, count, err := s.readMessage(c.Request(), work)
 	if err != nil {
 		return err
+	}
+	for range count - 1 { // each of a batch is as a request by itself
+		if err := callerOf(c).Request(); err != nil {
+			return err
+		}
 	}
 	served, err := s.mcp.Serve(c.Response(), r, ownerOf(c), s.base(r))
 	if err == nil && !served {
@@ -40,24 +46,39 @@ func (s *Server) serveMCP(c echo.Context) error {
 
 // readMessage reads the body of a request as those of other calls are, by way of the disk
 // and in a place of its owner's, before the SDK has all of it in memory. A large one keeps
-// the place until it is answered: it is in memory until then.
-func (s *Server) readMessage(r *http.Request, work *intake.Workspace) (*http.Request, error) {
+// the place until it is answered: it is in memory until then. count is how many messages
+// there are.
+func (s *Server) readMessage(r *http.Request, work *intake.Workspace) (own *http.Request, count int, err error) {
 	if r.Method != http.MethodPost {
-		return r, nil
+		return r, 1, nil
 	}
 	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, mcp.MaxBody))
 	if err != nil {
-		return nil, ofBody(err, notWhole)
+		return nil, 0, ofBody(err, notWhole)
 	}
-	own := r.WithContext(r.Context())
-	return own, s.withText(r, work, body, func(raw []byte) error {
+	own = r.WithContext(r.Context())
+	err = s.withText(r, work, body, func(raw []byte) error {
 		if notebook.ShapeOf(raw).Values > mcp.MaxValues {
 			return problem.Malformed("", "the message has more than %d values", mcp.MaxValues)
 		}
+		count = messages(raw)
 		own.Body = io.NopCloser(bytes.NewReader(raw))
 		if len(raw) < largeProgram {
 			work.Leave()
 		}
 		return nil
 	})
+	return own, count, err
+}
+
+// messages is how many messages a body has: those of a batch, up to where it is no JSON.
+func messages(raw []byte) (n int) {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	if dec.PeekKind() != jsontext.KindBeginArray {
+		return 1
+	}
+	for _, err := dec.ReadToken(); err == nil && dec.PeekKind() != jsontext.KindEndArray; n++ {
+		err = dec.SkipValue()
+	}
+	return n
 }

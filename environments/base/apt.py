@@ -47,8 +47,9 @@ ARCHIVES = os.path.join(WORK, "cache", "archives")
 STATUS = "/var/lib/dpkg/status"
 # What debian:trixie-slim has its dpkg leave out as well.
 NEEDLESS = ("doc", "info", "lintian", "locale", "man")
+DPKG_DEB = "/usr/bin/dpkg-deb"
 NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+]")  # a dash at its end would remove it
-VERSION = re.compile(r"[A-Za-z0-9.+:~-]+")
+VERSION = re.compile(r"[A-Za-z0-9.+:~-]{1,200}")
 CHOICE = ("install", "--no-remove")
 # What apt says where a package that is needed would have to be another version, or be gone.
 KEPT = ("is to be installed", "remove is disabled")
@@ -238,15 +239,18 @@ def install(request: Request) -> None:
 def unpack(archive: str, max_bytes: int) -> tuple[str, str]:
     """Unpack one package and return its name and version."""
     shown = subprocess.run(
-        ["/usr/bin/dpkg-deb", "--show", "--showformat=${Package} ${Version}", archive],
-        check=True,
+        [DPKG_DEB, "--show", "--showformat=${Package} ${Version}", archive],
+        check=False,
         stdout=subprocess.PIPE,
         text=True,
+        errors="replace",
     )
     name, _, version = shown.stdout.partition(" ")
+    if shown.returncode or not NAME.fullmatch(name) or not VERSION.fullmatch(version):
+        raise Unresolvable(f"{os.path.basename(archive)} is no package that can be unpacked")
     print(f"Unpacking {name} ({version})", flush=True)
     with full_is_too_large(max_bytes):
-        ended = subprocess.run(["/usr/bin/dpkg-deb", "--extract", archive, ROOT], check=False)
+        ended = subprocess.run([DPKG_DEB, "--extract", archive, ROOT], check=False)
         if ended.returncode:
             raise Unresolvable(f"{name} {version} cannot be unpacked")
     os.unlink(archive)

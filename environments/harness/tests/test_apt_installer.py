@@ -173,3 +173,22 @@ def test_an_archive_that_cannot_be_unpacked(
     monkeypatch.setattr(image, "ROOT", str(root))
     with pytest.raises(Unresolvable, match="^odd 1-1 cannot be unpacked$"):
         image.unpack(str(archive), 1 << 30)
+
+
+@pytest.mark.parametrize("version", ["", "1 1", "ü", "1" * 201])
+def test_an_archive_without_a_version(
+    image: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    shown = tmp_path / "dpkg-deb"
+    shown.write_text(f"#!/bin/sh\nprintf 'odd {version}'\n")
+    shown.chmod(0o755)
+    monkeypatch.setattr(image, "DPKG_DEB", str(shown))
+    with pytest.raises(Unresolvable, match="^odd.deb is no package that can be unpacked$"):
+        image.unpack(str(tmp_path / "odd.deb"), 1 << 30)
+
+
+def test_what_is_no_archive(image: ModuleType, tmp_path: Path) -> None:
+    archive = tmp_path / "odd.deb"
+    archive.write_bytes(b"not an archive")
+    with pytest.raises(Unresolvable, match="^odd.deb is no package that can be unpacked$"):
+        image.unpack(str(archive), 1 << 30)

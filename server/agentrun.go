@@ -131,7 +131,7 @@ func (s *Server) runAgent(c echo.Context) error {
 func (s *Server) streamAgent(c echo.Context, id string, gone func(), ask func(agent.Sink) (*agentAnswer, error)) error {
 	e := s.newEventStream(c, id, agentBacklog, gone)
 	defer e.end(nil)
-	e.accepted()
+	e.Accepted()
 	var answer []byte
 	err := s.recoverPanic(func(echo.Context) error {
 		a, err := ask(func(ev agent.Event) { e.put(string(ev.Kind), agentEvent{ev.Role, ev.Text, ev.Step}) })

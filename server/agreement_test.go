@@ -134,23 +134,23 @@ func TestLongText(t *testing.T) {
 		lines int // of 16 bytes
 	}{
 		{"short", 10},
-		{"just too long, with its file", maxText / 16},
+		{"just too long, with its file", mostText / 16},
 		{"3 MB", len(whole) / 16},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			text := whole[:c.lines*16]
 			s := newService(t)
 			s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
-				require.NoError(t, events.File(ctx, textName, strings.NewReader("the user's own")))
+				require.NoError(t, events.File(ctx, longTextName, strings.NewReader("the user's own")))
 				return executed(spec, runner.StatusOK, stdout(text)), nil
 			}
 			r := s.replied(s.postJSON(`{"code":"x"}`))
-			require.LessOrEqual(t, len(r.Text), maxText)
+			require.LessOrEqual(t, len(r.Text), mostText)
 			require.False(t, r.Truncated)
 			require.Equal(t, text, r.Outputs[0]["text"])
 			require.Equal(t, "the user's own", string(s.get(r.Files[0]["url"].(string)).body))
 			want := text + "[file text.txt: " + r.Files[0]["url"].(string) + "]\n"
-			if len(want) <= maxText {
+			if len(want) <= mostText {
 				require.Equal(t, want, r.Text)
 				return
 			}
@@ -172,13 +172,13 @@ func TestLongText(t *testing.T) {
 
 func TestLongTextThatCannotBeStored(t *testing.T) {
 	s := newService(t, func(c *Config) {
-		c.Store = failingStore{c.Store, func(key string) bool { return strings.HasSuffix(key, textName) }}
+		c.Store = failingStore{c.Store, func(key string) bool { return strings.HasSuffix(key, longTextName) }}
 	})
 	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
-		return executed(spec, runner.StatusError, stdout(strings.Repeat("x", 2*maxText)), raised("E", "the end")), nil
+		return executed(spec, runner.StatusError, stdout(strings.Repeat("x", 2*mostText)), raised("E", "the end")), nil
 	}
 	r := s.replied(s.postJSON(`{"code":"x"}`))
-	require.LessOrEqual(t, len(r.Text), maxText)
+	require.LessOrEqual(t, len(r.Text), mostText)
 	require.True(t, strings.HasSuffix(r.Text, "E: the end\n[the whole text: it could not be stored]\n"), r.Text[len(r.Text)-200:])
 	require.Equal(t, "error", r.Status)
 }
@@ -186,7 +186,7 @@ func TestLongTextThatCannotBeStored(t *testing.T) {
 func TestFilesElsewhereAreNamed(t *testing.T) {
 	skip := func(paths ...string) (list []runner.Skipped) {
 		for _, p := range paths {
-			list = append(list, runner.Skipped{Path: p, Reason: saveBelow})
+			list = append(list, runner.Skipped{Path: p, Reason: toldToSave})
 		}
 		return list
 	}
@@ -199,7 +199,7 @@ func TestFilesElsewhereAreNamed(t *testing.T) {
 		{"one", skip("/tmp/plot.png"), "[not returned: /tmp/plot.png; save files below /mnt/data]\n"},
 		{"some", skip("/tmp/a", "/tmp/home/b c"), "[not returned: /tmp/a, /tmp/home/b c; save files below /mnt/data]\n"},
 		{"more than are named", skip("/tmp/1", "/tmp/2", "/tmp/3", "/tmp/4", "/tmp/5", "/tmp/6"), "[not returned: /tmp/1, /tmp/2, /tmp/3, /tmp/4, /tmp/5 and others; save files below /mnt/data]\n"},
-		{"more than the sandbox names", append(skip("/tmp/1"), runner.Skipped{Path: "/tmp", Reason: "7 more files: " + saveBelow}), "[not returned: /tmp/1 and others; save files below /mnt/data]\n"},
+		{"more than the sandbox names", append(skip("/tmp/1"), runner.Skipped{Path: "/tmp", Reason: "7 more files: " + toldToSave}), "[not returned: /tmp/1 and others; save files below /mnt/data]\n"},
 		{"of another kind", []runner.Skipped{{Path: "/mnt/data/pipe", Reason: "not a regular file"}}, ""},
 		{"a name of two lines", skip("/tmp/a\n[image x]"), "[not returned: /tmp/a [image x]; save files below /mnt/data]\n"},
 	} {

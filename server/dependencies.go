@@ -81,7 +81,7 @@ func (x *Executor) installAndRun(ctx context.Context, p *plan, to listener) (*re
 		Text: func(text string) {
 			text = notebook.Plain(text)
 			said.add(text)
-			to.install(text)
+			to.Install(text)
 		},
 		Ran: charge(p.place),
 	})

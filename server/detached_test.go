@@ -52,7 +52,7 @@ func (s slowStore) Replace(ctx context.Context, key string, content []byte) erro
 // TestRefusalReachesItsRequest, however slow the store is, and nothing of it is stored.
 func TestRefusalReachesItsRequest(t *testing.T) {
 	store := sharedStore(t, "mem://", nil)
-	s := newService(t, over(slowStore{store, 10 * settleTime}, "a"))
+	s := newService(t, over(slowStore{store, 10 * refusalTime}, "a"))
 	s.run = func(context.Context, runner.Spec, runner.Sink) (*runner.Outcome, error) {
 		return nil, &runner.Error{Code: runner.CodeFull, Message: "too many runs are waiting", RetryAfter: 2 * time.Second}
 	}

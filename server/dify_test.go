@@ -270,7 +270,7 @@ func TestDifyOutputIsForAModel(t *testing.T) {
 	nul := "ls\x00"
 	requireInvalid(t, s.call("execute_command", in(id, "command", nul)), "command", "NUL")
 	requireInvalid(t, s.call("run_code", in(id, "code", nul, "language", "bash")), "code", "NUL")
-	long := s.call("execute_command", in(id, "command", strings.Repeat("x", maxCommand+1)))
+	long := s.call("execute_command", in(id, "command", strings.Repeat("x", mostCommand+1)))
 	requireDetail(t, long, http.StatusRequestEntityTooLarge, "command: a command may have")
 	for _, name := range []string{"sh", "Shell", "bash"} {
 		require.EqualValues(t, 127, s.good("run_code", in(id, "code", "nosuch", "language", name))["exit_code"], name)

@@ -235,7 +235,7 @@ func (x *Executor) fetchAndRun(e *execution, to listener) (*reply, error) {
 		e.work.Leave()
 	}
 	close(e.accepted)
-	to.accepted()
+	to.Accepted()
 	return x.installAndRun(e.ctx, p, to)
 }
 

@@ -57,7 +57,7 @@ func (s *Server) answerEvents(c echo.Context, run *Run) error {
 	return s.streamRun(c, run.ID, run.Limits, gone, func(to listener) (io.Reader, error) {
 		run.Start(to)
 		if run.Joined() {
-			to.accepted()
+			to.Accepted()
 		}
 		reply, err := run.Wait(ctx)
 		switch {
@@ -95,12 +95,12 @@ func retell(ctx context.Context, reply *Reply, to listener) error {
 		}
 		switch name.String() {
 		case "outputs":
-			err = eachOf(dec, func(entry jsontext.Value) error { to.output(json.RawMessage(entry)); return nil })
+			err = eachOf(dec, func(entry jsontext.Value) error { to.Output(json.RawMessage(entry)); return nil })
 		case "files":
 			err = eachOf(dec, func(entry jsontext.Value) error {
 				var file fileEntry
 				err := json.Unmarshal(entry, &file)
-				to.file(file)
+				to.File(file)
 				return err
 			})
 		default:

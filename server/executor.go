@@ -88,7 +88,7 @@ type Executor struct {
 	maxUpload  int64
 	fetcher    *fetch.Fetcher
 	intake     *intake.Intake
-	stall      time.Duration // storeStall; tests have less
+	stall      time.Duration // DefaultStoreStall; tests have less
 
 	runs       context.Context // ends when CancelRuns is called
 	cancelRuns context.CancelFunc
@@ -117,7 +117,7 @@ func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 		maxUpload:  cmp.Or(cfg.MaxUpload, DefaultMaxUpload),
 		intake:     cfg.Intake,
 		fetcher:    cfg.Fetcher,
-		stall:      cmp.Or(cfg.StoreStall, storeStall),
+		stall:      cmp.Or(cfg.StoreStall, DefaultStoreStall),
 		retention:  cfg.Retention, stored: cfg.Stored,
 		tracer: cfg.Tracer, log: cfg.Log, now: cfg.Now,
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -281,4 +283,13 @@ func FuzzSessionPath(f *testing.F) {
 			require.Regexp(t, `^[ -~]*$`, values[0], header)
 		}
 	})
+}
+
+func requireSafeName(t *testing.T, name string) {
+	t.Helper()
+	require.True(t, filepath.IsLocal(name), "%q", name)
+	require.Equal(t, path.Clean(name), name)
+	require.NotEqual(t, ".", name)
+	require.True(t, utf8.ValidString(name))
+	require.NotContains(t, name, "\x00")
 }

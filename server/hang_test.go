@@ -19,7 +19,7 @@ func shortStall(c *Config) { c.StoreStall = 50 * time.Millisecond }
 func TestUploadToAStoreThatHangs(t *testing.T) {
 	s := newService(t, shortStall, func(c *Config) { c.Store = hanging{c.Store} })
 	a := s.upload(nil, "a", "x")
-	s.requireProblem(a, 503, errStoreAway.text)
+	s.requireProblem(a, 503, storeAway)
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
 	require.Zero(t, s.server.intake.Taken())
 }

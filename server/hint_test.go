@@ -74,7 +74,7 @@ func TestHint(t *testing.T) {
 		{"endless class", runner.StatusError, raise(strings.Repeat("x", 1000), "x", 0), nil, "The code raised an exception in cell 1"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			p := &plan{spec: runner.Spec{Limits: limits, Inputs: c.inputs}, environment: &python}
+			p := &plan{spec: runner.Spec{Limits: limits, Inputs: c.inputs}, environment: &pythonEnv}
 			got := hint(p, &runner.Outcome{Status: c.status}, &notebook.Result{Error: c.err})
 			require.Contains(t, got, c.want)
 			require.Equal(t, c.want == "", got == "")
@@ -103,11 +103,11 @@ func TestHintOfOtherLanguages(t *testing.T) {
 		{"Deno, require", "ReferenceError", "require is not defined", &npm, "use import"},
 		{"Deno, fetch", "TypeError", "fetch failed", &npm, "has no network"},
 		{"Deno, a file that is read", "NotFound", "No such file or directory (os error 2): readfile 'nope.txt'", &npm, "below /mnt/data; this request had none."},
-		{"R, a package", "packageNotFoundError", "there is no package called ‘notthere’", &rLang, "The package notthere is not installed, and without a network nothing can be: use what is there, such as the standard library."},
-		{"R, a file", "simpleError", "cannot open the connection", &rLang, "below /mnt/data"},
-		{"R, a URL", "simpleError", "cannot open the connection to 'https://example.org'", &rLang, "has no network"},
-		{"R, input", "simpleError", "there is no input: nobody can answer", &rLang, "put the values into the code"},
-		{"bash", "CommandFailed", "the command ended with exit code 127", &shellLang, "A command is not installed"},
+		{"R, a package", "packageNotFoundError", "there is no package called ‘notthere’", &rEnv, "The package notthere is not installed, and without a network nothing can be: use what is there, such as the standard library."},
+		{"R, a file", "simpleError", "cannot open the connection", &rEnv, "below /mnt/data"},
+		{"R, a URL", "simpleError", "cannot open the connection to 'https://example.org'", &rEnv, "has no network"},
+		{"R, input", "simpleError", "there is no input: nobody can answer", &rEnv, "put the values into the code"},
+		{"bash", "CommandFailed", "the command ended with exit code 127", &bashEnv, "A command is not installed"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			p := &plan{environment: c.env, installs: c.env.Dependencies != nil}
@@ -129,7 +129,7 @@ func TestHintWithNetwork(t *testing.T) {
 		{"module", &notebook.Exception{Name: "ModuleNotFoundError", Message: "No module named 'x'"}, "pip install --target"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			p := &plan{spec: runner.Spec{Network: noNetwork{}}, environment: &python}
+			p := &plan{spec: runner.Spec{Network: unreached{}}, environment: &pythonEnv}
 			require.Contains(t, hint(p, &runner.Outcome{Status: runner.StatusError}, &notebook.Result{Error: c.err}), c.want)
 		})
 	}

@@ -52,7 +52,7 @@ func TestCleanName(t *testing.T) {
 	}
 }
 
-func requireSafeName(t *testing.T, name string) {
+func requireSafe(t *testing.T, name string) {
 	t.Helper()
 	require.True(t, filepath.IsLocal(name), "%q", name)
 	require.Equal(t, path.Clean(name), name)
@@ -72,7 +72,7 @@ func FuzzInputNames(f *testing.F) {
 		}
 		taken := map[string]bool{}
 		for _, in := range all.list {
-			requireSafeName(t, in.name)
+			requireSafe(t, in.name)
 			require.False(t, taken[in.name])
 			taken[in.name] = true
 		}

@@ -24,9 +24,9 @@ const (
 	// that are over in time, as storage.Put tries anew for 10 s. From then on nothing
 	// of the run is stored, so that 200 files do not wait one after the other.
 	storePatience = 20 * time.Second
-	// storeStall is how long the store may take no byte of a file, the last of which
+	// DefaultStoreStall is how long the store may take no byte of a file, the last of which
 	// it may have 25 MB of in its buffers: a store that hangs is one that fails.
-	storeStall = 30 * time.Second
+	DefaultStoreStall = 30 * time.Second
 )
 
 // unstored says why something could not be stored, fit for the caller; the cause is
@@ -54,7 +54,7 @@ type keeper struct {
 	run     string
 	base    string        // what links start with
 	tempDir string        // for files that are to be sent to the store again
-	stall   time.Duration // storeStall; tests have less
+	stall   time.Duration // DefaultStoreStall; tests have less
 	waited  atomic.Int64  // time that putting in vain has taken
 }
 

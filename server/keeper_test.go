@@ -51,7 +51,7 @@ func TestSandboxMayPause(t *testing.T) {
 	var fired atomic.Bool
 	timer := time.AfterFunc(time.Hour, func() { fired.Store(true) })
 	r := &steadyReader{Reader: strings.NewReader("content"), stall: timer, after: time.Hour}
-	r.Reader = io.TeeReader(r.Reader, writerFunc(func([]byte) { require.False(t, timer.Stop(), "it is stopped") }))
+	r.Reader = io.TeeReader(r.Reader, writing(func([]byte) { require.False(t, timer.Stop(), "it is stopped") }))
 	_, err := r.Read(make([]byte, 3))
 	require.NoError(t, err)
 	require.True(t, timer.Stop(), "it waits for the store again")
@@ -60,7 +60,9 @@ func TestSandboxMayPause(t *testing.T) {
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
-type writerFunc func([]byte)
+type writing func([]byte)
+
+func (f writing) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
 // TestInputsClock runs while the store is read, and no longer.
 func TestInputsClock(t *testing.T) {

@@ -144,8 +144,6 @@ func (hanging) Put(ctx context.Context, _ string, content io.Reader, _ string) (
 	return storage.Object{}, ctx.Err()
 }
 
-func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
-
 func TestReadyzIsGreenAgainWithTheStore(t *testing.T) {
 	clock := new(testClock)
 	s, store := newAway(t, clock.set)

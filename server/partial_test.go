@@ -14,7 +14,7 @@ import (
 func TestEventsAreBounded(t *testing.T) {
 	p := newPartial(runner.Spec{Notebook: []byte(`{}`), Limits: runner.Limits{Output: 1000}})
 	for range 200_000 {
-		p.add(runner.Event{Kind: runner.EventUpdate, Output: []byte(displayed("x", strings.Repeat("x", 100)))})
+		p.add(runner.Event{Kind: runner.EventUpdate, Output: []byte(`{"output_type":"display_data","metadata":{},"data":{"text/plain":"` + strings.Repeat("x", 100) + `"},"transient":{"display_id":"x"}}`)})
 	}
 	require.True(t, p.cut)
 	require.Len(t, p.cells[0].outputs, 1)

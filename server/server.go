@@ -193,7 +193,7 @@ func New(cfg Config) (*Server, error) {
 		maxTimeout:   cmp.Or(cfg.MaxTimeout, DefaultMaxTimeout),
 		maxBody:      cmp.Or(cfg.MaxBody, DefaultMaxBody),
 		maxUpload:    cmp.Or(cfg.MaxUpload, DefaultMaxUpload),
-		pace:         pace{body: bodyGrace, write: writeGrace, stall: cmp.Or(cfg.StoreStall, storeStall)},
+		pace:         pace{body: bodyGrace, write: writeGrace, stall: cmp.Or(cfg.StoreStall, DefaultStoreStall)},
 		network:      cfg.Network,
 		dependencies: cfg.Dependencies,
 		log:          cfg.Log,

@@ -93,7 +93,7 @@ func TestRunsInASession(t *testing.T) {
 	r = run(`"code":` + quoted(runnertest.CellKill))
 	require.Equal(t, "killed", r.Status)
 	require.True(t, r.Session.KernelRestarted)
-	require.Contains(t, r.Hint, restartedText)
+	require.Contains(t, r.Hint, toldOfRestart)
 	r = run(`"code":"print(x)"`)
 	require.Equal(t, "error", r.Status)
 	require.False(t, r.Session.KernelRestarted)
@@ -104,8 +104,8 @@ func TestRunsInASession(t *testing.T) {
 	r = run(`"code":"names"`)
 	require.Equal(t, "ok", r.Status)
 	require.True(t, r.Session.KernelRestarted)
-	require.Equal(t, restartedText, r.Hint)
-	require.Contains(t, r.Text, "["+restartedText+"]\n")
+	require.Equal(t, toldOfRestart, r.Hint)
+	require.Contains(t, r.Text, "["+toldOfRestart+"]\n")
 
 	r = run(`"timeout":0.01,"code":` + quoted(runnertest.CellSleep))
 	require.Equal(t, "timeout", r.Status)
@@ -178,7 +178,7 @@ func TestSessionRunRefusals(t *testing.T) {
 		{"notebook for bash", plain, `"language":"bash","notebook":{"nbformat":4,"cells":[{"cell_type":"code","source":"x"}]}`, 422, "notebook: cannot be run by bash"},
 		{"cells for bash", plain, `"language":"bash","cells":["a","b"]`, 422, "cells: are 2, and bash takes one command"},
 		{"NUL for bash", plain, `"language":"bash","code":"a\u0000b"`, 422, "code: has a NUL"},
-		{"long command", plain, `"language":"bash","code":"` + strings.Repeat("x", maxCommand+1) + `"`, 413, "code: a command may have 131071 bytes"},
+		{"long command", plain, `"language":"bash","code":"` + strings.Repeat("x", mostCommand+1) + `"`, 413, "code: a command may have 131071 bytes"},
 		{"variables", plain, `"code":"x","env":{"A":"b"}`, 422, "env: is the session's: give it when the session is opened"},
 		{"dependencies", plain, `"code":"x","dependencies":["a"]`, 422, "dependencies: "},
 		{"network", plain, `"code":"x","network":true`, 422, "network: is the session's"},
@@ -239,10 +239,10 @@ func TestSessionQueueIsBounded(t *testing.T) {
 	s := withSessions(t, f)
 	id := s.open(`{}`).ID
 	body := `{"code":` + quoted(runnertest.CellSleep) + `,"session":"` + id + `"}`
-	for range maxSessionWaiting + 1 {
+	for range mostWaiting + 1 {
 		s.accepted(s.do(s.with(body, "Prefer", async)))
 	}
-	require.Eventually(t, func() bool { return f.List("")[0].Waiting == maxSessionWaiting }, sessionPatience, time.Millisecond)
+	require.Eventually(t, func() bool { return f.List("")[0].Waiting == mostWaiting }, sessionPatience, time.Millisecond)
 	requireTooMany(t, s.postJSON(body), "session: 32 runs wait in it already")
 }
 

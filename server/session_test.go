@@ -341,7 +341,7 @@ func TestInterruptAndRestart(t *testing.T) {
 	a = s.replied(<-first)
 	require.Equal(t, "killed", a.Status)
 	require.True(t, a.Session.KernelRestarted)
-	require.Contains(t, a.Text, restartedText)
-	require.Contains(t, a.Hint, restartedText)
+	require.Contains(t, a.Text, toldOfRestart)
+	require.Contains(t, a.Hint, toldOfRestart)
 	require.Equal(t, 1, running().KernelRestarts)
 }

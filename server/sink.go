@@ -14,22 +14,22 @@ import (
 // listener hears of a run while it goes on, in order and when each image is
 // stored. Its methods are called one at a time and must not wait for a client.
 type listener interface {
-	accepted()            // the request is right in all; its run waits for a place or has one
-	install(text string)  // what an installer of packages says, before the run begins
-	output(entry any)     // one of the reply's outputs, or the update of one
-	clear(cell int)       // the outputs of a cell so far are gone
-	file(entry fileEntry) // one of the reply's files
+	Accepted()            // the request is right in all; its run waits for a place or has one
+	Install(text string)  // what an installer of packages says, before the run begins
+	Output(entry any)     // one of the reply's outputs, or the update of one
+	Clear(cell int)       // the outputs of a cell so far are gone
+	File(entry fileEntry) // one of the reply's files
 }
 
 // silence is the listener of those who want the whole reply alone: for it,
 // nothing is decoded and nothing is stored while the run goes on.
 type silence struct{}
 
-func (silence) accepted()      {}
-func (silence) install(string) {}
-func (silence) output(any)     {}
-func (silence) clear(int)      {}
-func (silence) file(fileEntry) {}
+func (silence) Accepted()      {}
+func (silence) Install(string) {}
+func (silence) Output(any)     {}
+func (silence) Clear(int)      {}
+func (silence) File(fileEntry) {}
 
 // sink takes what a run produces while it runs; see runner.Sink.
 type sink struct {
@@ -43,7 +43,7 @@ type sink struct {
 // newSink returns the sink of a run. Its end must be called.
 func (x *Executor) newSink(ctx context.Context, p *plan, to listener) *sink {
 	k := &sink{
-		keeper:  &keeper{store: x.store, log: x.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: x.intake.Dir(), stall: storeStall},
+		keeper:  &keeper{store: x.store, log: x.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: x.intake.Dir(), stall: DefaultStoreStall},
 		partial: newPartial(p.spec),
 		decoder: notebook.NewDecoder(decodeLimits(p.spec)),
 	}

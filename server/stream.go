@@ -91,11 +91,11 @@ func (s *Server) newEventStream(c echo.Context, id string, most int64, gone func
 	return e
 }
 
-func (e *eventStream) accepted()            { signal(e.right) }
-func (e *eventStream) install(text string)  { e.put("install", installing{text}) }
-func (e *eventStream) output(entry any)     { e.put("output", entry) }
-func (e *eventStream) clear(cell int)       { e.put("clear", clearing{cell}) }
-func (e *eventStream) file(entry fileEntry) { e.put("file", entry) }
+func (e *eventStream) Accepted()            { signal(e.right) }
+func (e *eventStream) Install(text string)  { e.put("install", installing{text}) }
+func (e *eventStream) Output(entry any)     { e.put("output", entry) }
+func (e *eventStream) Clear(cell int)       { e.put("clear", clearing{cell}) }
+func (e *eventStream) File(entry fileEntry) { e.put("file", entry) }
 
 // clearing is the data of a clear event.
 type clearing struct {

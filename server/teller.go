@@ -61,7 +61,7 @@ func (t *teller) end() {
 
 // file takes a file that is stored.
 func (t *teller) file(entry fileEntry) {
-	t.tell(func() { t.to.file(entry) })
+	t.tell(func() { t.to.File(entry) })
 }
 
 // tell has a call of the listener made in its turn. A run that was ended waits for
@@ -83,7 +83,7 @@ func (t *teller) event(e runner.Event) {
 	switch e.Kind {
 	case runner.EventClear:
 		t.decoder.Clear(e.Cell)
-		t.tell(func() { t.to.clear(e.Cell) })
+		t.tell(func() { t.to.Clear(e.Cell) })
 	case runner.EventUpdate:
 		if out, ok := t.decoder.Update(e.Cell, e.Output); ok {
 			t.output(out, true)
@@ -122,10 +122,10 @@ func (t *teller) output(out notebook.Output, update bool) {
 		// Executing a notebook, nbclient takes what is displayed under an id that
 		// is there for an update, too.
 		if update || again {
-			t.to.output(outputOf(out, t.urls, true))
+			t.to.Output(outputOf(out, t.urls, true))
 		}
 		if !update {
-			t.to.output(outputOf(out, t.urls, false))
+			t.to.Output(outputOf(out, t.urls, false))
 		}
 	})
 }

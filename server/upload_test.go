@@ -73,7 +73,7 @@ func TestKeptFileIsAnInputOfLaterRuns(t *testing.T) {
 			require.WithinDuration(t, clock.now().Add(48*time.Hour), *kept[0].ExpiresAt, time.Minute)
 			ids := map[string]bool{}
 			for _, k := range kept {
-				require.Regexp(t, inputIDs, k.ID)
+				require.Regexp(t, `^file_[0-7][0-9A-HJKMNP-TV-Z]{25}$`, k.ID)
 				ids[k.ID] = true
 			}
 			require.Len(t, ids, 4)

@@ -9,6 +9,7 @@ import (
 	"notebox/access"
 	"notebox/agent"
 	"notebox/agent/tool"
+	"notebox/executor"
 	"notebox/executor/problem"
 )
 
@@ -30,7 +31,7 @@ func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result,
 	if err != nil {
 		return nil, ofModelsCall(err)
 	}
-	run.Start(silence{})
+	run.Start(executor.Silence{})
 	if _, err := run.Wait(ctx); err != nil {
 		return nil, ofModelsCall(err)
 	}
@@ -39,17 +40,17 @@ func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result,
 }
 
 // order is what a model wants to run.
-func (x *agentExecutor) order(r agent.Run) (*Order, error) {
-	o := &Order{Code: &r.Code, Language: &r.Language, Dependencies: r.Dependencies, LinkImages: true, Base: x.base}
+func (x *agentExecutor) order(r agent.Run) (*executor.Order, error) {
+	o := &executor.Order{Code: &r.Code, Language: &r.Language, Dependencies: r.Dependencies, LinkImages: true, Base: x.base}
 	if r.Timeout > 0 {
 		o.Timeout = new(r.Timeout.Seconds())
 	}
 	for i, f := range r.Files {
-		in, err := o.Inputs.add(fmt.Sprintf("files[%d]", i), f.Name)
+		in, err := o.Inputs.Add(fmt.Sprintf("files[%d]", i), f.Name)
 		if err != nil {
 			return nil, err
 		}
-		in.size, in.stored = f.Size, f.Open
+		in.Size, in.Stored = f.Size, f.Open
 	}
 	return o, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"notebox/agent"
 	"notebox/agent/tool"
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
@@ -87,7 +88,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(s.executor.Life(), cancel)()
-	id, err := runID(s.now())
+	id, err := executor.NewID(s.now())
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	}
 	files, err := s.given(ctx, caller.Owner(), &asked.inputs, work)
 	if err != nil {
-		return s.executor.whyNot(c.Request().Context(), err)
+		return s.executor.WhyNot(c.Request().Context(), err)
 	}
 	work.Leave()
 	ask := func(sink agent.Sink) (*agentAnswer, error) {
@@ -120,7 +121,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	}
 	answer, err := ask(nil)
 	if err != nil || ctx.Err() != nil {
-		return s.executor.whyNot(c.Request().Context(), err)
+		return s.executor.WhyNot(c.Request().Context(), err)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
@@ -136,12 +137,12 @@ func (s *Server) streamAgent(c echo.Context, id string, gone func(), ask func(ag
 	err := s.recoverPanic(func(echo.Context) error {
 		a, err := ask(func(ev agent.Event) { e.put(string(ev.Kind), agentEvent{ev.Role, ev.Text, ev.Step}) })
 		if err == nil {
-			answer, err = encodeJSON(a)
+			answer, err = executor.EncodeJSON(a)
 		}
 		return err
 	})(c)
 	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
-		err = s.executor.whyNot(ctx, err)
+		err = s.executor.WhyNot(ctx, err)
 		e.end(problemOf(err))
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"notebox/agent"
 	"notebox/agent/agenttest"
 	"notebox/agent/provider"
+	"notebox/executor"
 	"notebox/runner"
 )
 
@@ -232,7 +233,7 @@ func TestRunTakesFiles(t *testing.T) {
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s := askService(t, nil, factorial)
-			var kept []keptInput
+			var kept []executor.KeptInput
 			require.NoError(t, json.Unmarshal(s.post("/v1/files", upload, uploadText).body, &kept))
 			run := s.run
 			var got []map[string]string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/runner"
 	"notebox/runner/runnertest"
@@ -130,7 +131,7 @@ func TestLargeProgramKeepsItsPlace(t *testing.T) {
 		held = s.server.intake.Taken()
 		return executed(spec, runner.StatusOK), nil
 	}
-	for size, want := range map[int]int{intake.SpoolMemory: 0, largeProgram: 1} {
+	for size, want := range map[int]int{intake.SpoolMemory: 0, executor.LargeProgram: 1} {
 		s.replied(s.postJSON(`{"code":"` + strings.Repeat("x", size) + `"}`))
 		require.Equal(t, want, held, "%d bytes", size)
 		require.Zero(t, s.server.intake.Taken())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/server/dify"
@@ -93,7 +94,7 @@ func (s *Server) difyFields(r *http.Request, work *intake.Workspace, call dify.C
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})
-	if body.Size < largeProgram {
+	if body.Size < executor.LargeProgram {
 		work.Leave()
 	}
 	return fields, err

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/oklog/ulid/v2"
 
+	"notebox/executor"
 	"notebox/executor/fetch"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
@@ -29,7 +30,7 @@ const (
 
 // Write implements dify.Sandbox.
 func (b *difySandbox) Write(ctx context.Context, name, content string) error {
-	if _, why := cleanName(name); why != "" {
+	if _, why := executor.CleanName(name); why != "" {
 		return problem.Unfit(difyPathField, "%s", why)
 	}
 	leave, err := b.enter()
@@ -54,7 +55,7 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 		return "", problem.Unfit(difyURLField, "%s", err)
 	}
 	if name != "" {
-		if _, why := cleanName(name); why != "" {
+		if _, why := executor.CleanName(name); why != "" {
 			return "", problem.Unfit(difyNameField, "%s", why)
 		}
 	}
@@ -65,14 +66,14 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 	defer leave()
 	work := s.intake.Workspace(b.of.caller.Owner())
 	defer work.Clear(ctx)
-	in := &input{field: "file", url: from}
-	if err := s.executor.fetch(ctx, in, s.dataSizeOf(b.session), work); err != nil {
+	in := &executor.Input{Field: "file", URL: from}
+	if err := s.executor.Fetch(ctx, in, s.dataSizeOf(b.session), work); err != nil {
 		return "", ofDifyFetch(err)
 	}
 	if name == "" {
 		name = fetchedName(in)
 	}
-	file, err := os.Open(in.path)
+	file, err := os.Open(in.Path)
 	if err != nil {
 		return "", errors.Join(intake.ErrWorkspace, err)
 	}
@@ -98,9 +99,9 @@ func ofDifyFetch(err error) error {
 
 // fetchedName is what a fetched file is called: by the server that had it, by its URL, or
 // "file".
-func fetchedName(in *input) string {
-	for _, name := range []string{path.Base("/" + strings.ReplaceAll(in.title, `\`, "/")), fetch.NameOf(in.url)} {
-		if clean, why := cleanName(name); why == "" && !strings.Contains(clean, "/") {
+func fetchedName(in *executor.Input) string {
+	for _, name := range []string{path.Base("/" + strings.ReplaceAll(in.Title, `\`, "/")), fetch.NameOf(in.URL)} {
+		if clean, why := executor.CleanName(name); why == "" && !strings.Contains(clean, "/") {
 			return clean
 		}
 	}
@@ -122,9 +123,9 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 	}
 	defer content.Close()
 	if most := s.dataSizeOf(b.session); info.Size > most { // only a sparse one is, of whatever size
-		return "", problem.TooLarge(difyPathField, "it is longer than the %d bytes that %s has room for: a sparse file is not stored", most, dataDir)
+		return "", problem.TooLarge(difyPathField, "it is longer than the %d bytes that %s has room for: a sparse file is not stored", most, executor.DataDir)
 	}
-	copyID, err := runID(s.now())
+	copyID, err := executor.NewID(s.now())
 	if err != nil {
 		return "", err
 	}
@@ -133,24 +134,24 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	whole := &watchedReader{Reader: content}
+	whole := &executor.WatchedReader{Reader: content}
 	again := s.store.Replay(whole, s.tempDir)
 	defer again.Close()
-	timed, steady, stop := watchStall(ctx, again, s.pace.stall)
+	timed, steady, stop := executor.WatchStall(ctx, again, s.pace.stall)
 	defer stop()
 	_, err = s.store.Put(timed, key, steady, title)
 	switch {
 	case err == nil:
-	case whole.failed != nil:
+	case whole.Failed != nil:
 		return "", ofDifyFile(difyPathField, &runner.FileError{Code: runner.FileBusy, Path: name, Message: "it was changed while it was read"})
 	case context.Cause(ctx) != nil:
 		return "", context.Cause(ctx)
 	default:
-		return "", &problem.Error{Status: http.StatusServiceUnavailable, Text: "the file cannot be stored now", RetryAfter: readyFor, Cause: withoutKey(err, key)}
+		return "", &problem.Error{Status: http.StatusServiceUnavailable, Text: "the file cannot be stored now", RetryAfter: readyFor, Cause: executor.WithoutKey(err, key)}
 	}
 	query, _, err := s.store.Sign(key)
 	if err != nil {
-		return "", withoutKey(err, key)
+		return "", executor.WithoutKey(err, key)
 	}
 	query.Set(difyCopyParam, copyID)
 	address := url.URL{Path: dify.FilesPrefix + sandbox + "/" + title}
@@ -195,5 +196,5 @@ func ofDifyFile(field string, err error) error {
 	case file.Code == runner.FileNotFound:
 		return &problem.Error{Status: http.StatusNotFound, Field: field, Text: "there is no such file in the sandbox"}
 	}
-	return ofSessionFile(field, file)
+	return executor.OfSessionFile(field, file)
 }

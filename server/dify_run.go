@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
@@ -30,8 +31,8 @@ func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, er
 	defer run.Leave()
 	late := time.AfterFunc(time.Until(p.Interrupt)+cancelLag, func() { run.Cancel(errDifyTime) })
 	defer late.Stop()
-	defer context.AfterFunc(c.Request().Context(), func() { run.Cancel(errClientGone) })()
-	run.Start(silence{})
+	defer context.AfterFunc(c.Request().Context(), func() { run.Cancel(executor.ErrClientGone) })()
+	run.Start(executor.Silence{})
 	answer := time.NewTimer(time.Until(p.Answer))
 	defer answer.Stop()
 	select {
@@ -43,19 +44,19 @@ func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, er
 }
 
 // order is of a program what a request of the native API with a session is.
-func (b *difySandbox) order(p dify.Program) *Order {
-	o := &Order{
+func (b *difySandbox) order(p dify.Program) *executor.Order {
+	o := &executor.Order{
 		Code: &p.Source, Session: new(b.session.Info().ID), LinkImages: true, Until: p.Interrupt, NoPackages: true,
 		Base: b.of.server.base(b.of.c.Request()), Sent: outgoingOf(b.of.c).whenSent,
 	}
-	if isBash(p.Language) { // else it is the kernel's, as Runs has told
-		o.Language = new(bash)
+	if executor.IsBash(p.Language) { // else it is the kernel's, as Runs has told
+		o.Language = new(executor.Bash)
 	}
 	return o
 }
 
 // ended is the result of a run that is done.
-func (b *difySandbox) ended(ctx context.Context, run *Run, p dify.Program) (*dify.Result, error) {
+func (b *difySandbox) ended(ctx context.Context, run *executor.Run, p dify.Program) (*dify.Result, error) {
 	a := run.Result()
 	if a == nil {
 		_, err := run.Wait(context.WithoutCancel(ctx))

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"notebox/access"
+	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
@@ -42,7 +43,7 @@ func (d *difySandboxes) Open(ctx context.Context, conversation, language string)
 	if conversation == "" {
 		return d.open(ctx, language, nil)
 	}
-	if env := d.server.executor.byLanguage(language); env != nil && env.Name != d.server.environments[0].Name {
+	if env := d.server.executor.ByLanguage(language); env != nil && env.Name != d.server.environments[0].Name {
 		conversation += "\n" + env.Name
 	}
 	sum := sha256.Sum256([]byte(conversation))
@@ -73,7 +74,7 @@ func (d *difySandboxes) Find(_ context.Context, id string) (dify.Sandbox, error)
 }
 
 func (d *difySandboxes) find(id string) (runner.Session, error) {
-	if !sessionIDs.MatchString(id) {
+	if !executor.SessionIDs.MatchString(id) {
 		return nil, runner.ErrNoSession
 	}
 	d.c.Set(sessionKey, id)
@@ -106,7 +107,7 @@ func noSandbox(err error) error {
 	case errors.Is(err, runner.ErrNoSession):
 		return &problem.Error{Status: http.StatusNotFound, Text: "there is no sandbox with this sandbox_id" + again}
 	case errors.As(err, &gone):
-		return &problem.Error{Status: http.StatusNotFound, Text: goneText(gone) + "; its variables and files are lost" + again, Cause: gone.Err}
+		return &problem.Error{Status: http.StatusNotFound, Text: executor.GoneText(gone) + "; its variables and files are lost" + again, Cause: gone.Err}
 	}
 	return err
 }
@@ -129,11 +130,11 @@ func (b *difySandbox) Info() dify.Info {
 // languages are what the sandbox runs, by the names that they have here.
 func (b *difySandbox) languages() []string {
 	name := b.session.Info().Environment
-	if env := b.of.server.executor.byName(name); env != nil {
+	if env := b.of.server.executor.ByName(name); env != nil {
 		name = env.Language
 	}
 	switch {
-	case isBash(name):
+	case executor.IsBash(name):
 		return []string{dify.Bash}
 	case name == toolLanguage:
 		name = difyPython
@@ -143,14 +144,14 @@ func (b *difySandbox) languages() []string {
 
 // Runs implements dify.Sandbox.
 func (b *difySandbox) Runs(language string) bool {
-	if isBash(language) {
+	if executor.IsBash(language) {
 		return true
 	}
-	own := b.of.server.executor.byName(b.session.Info().Environment)
+	own := b.of.server.executor.ByName(b.session.Info().Environment)
 	if own != nil && own.Language == toolLanguage && slices.ContainsFunc(difyPythons, func(name string) bool { return strings.EqualFold(name, language) }) {
 		return true
 	}
-	other := b.of.server.executor.byLanguage(language)
+	other := b.of.server.executor.ByLanguage(language)
 	return own != nil && other != nil && own.Name == other.Name
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"notebox/environments"
+	"notebox/executor"
 )
 
 // environmentList is the answer of GET /v1/environments.
@@ -65,7 +66,7 @@ func (s *Server) listEnvironments(c echo.Context) error {
 		Timeout: min(l.Timeout, s.maxTimeout).Seconds(), MaxTimeout: s.maxTimeout.Seconds(),
 		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize,
 		Output: l.Output, Files: l.Files, FileSize: l.FileSize,
-		MaxBody: s.maxBody, MaxUpload: s.maxUpload, MaxInputs: maxInputs,
+		MaxBody: s.maxBody, MaxUpload: s.maxUpload, MaxInputs: executor.MaxInputs,
 		Network: s.network != nil,
 	}}
 	if offered := s.sessions; offered != nil {
@@ -79,13 +80,13 @@ func (s *Server) listEnvironments(c echo.Context) error {
 			continue
 		}
 		var installs *dependenciesEntry
-		if s.executor.canInstall(&e) {
+		if s.executor.CanInstall(&e) {
 			installs = &dependenciesEntry{e.Dependencies.Notation, s.dependencies.Allowed()}
 		}
 		answer.Environments = append(answer.Environments, environmentEntry{
-			Name: e.Name, Language: e.Language, Aliases: orEmpty(e.Aliases), Default: i == 0, Available: s.available(e.Name),
+			Name: e.Name, Language: e.Language, Aliases: executor.OrEmpty(e.Aliases), Default: i == 0, Available: s.available(e.Name),
 			DisplayName: e.DisplayName, Kernel: e.Kernel.Name, FileExtension: e.FileExtension,
-			MediaTypes: orEmpty(e.MediaTypes), Packages: orEmpty(e.Packages), Notes: orEmpty(e.Notes), Dependencies: installs,
+			MediaTypes: executor.OrEmpty(e.MediaTypes), Packages: executor.OrEmpty(e.Packages), Notes: executor.OrEmpty(e.Notes), Dependencies: installs,
 		})
 	}
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"notebox/executor"
 	"notebox/executor/intake"
 
 	"github.com/labstack/echo/v4"
@@ -32,7 +33,7 @@ func (s *Server) execute(c echo.Context) error {
 	case wantsEvents(c.Request().Header):
 		return s.answerEvents(c, run)
 	}
-	run.Start(silence{})
+	run.Start(executor.Silence{})
 	reply, err := run.Wait(c.Request().Context())
 	if err != nil {
 		return err
@@ -46,7 +47,7 @@ func (s *Server) execute(c echo.Context) error {
 // answerJoined calls answer, which sends a reply of so many bytes that others have too. Any
 // number of requests may wait for one run: when it ends they are answered in turn, and one
 // is refused if its caller leaves too much unread by then.
-func (s *Server) answerJoined(ctx context.Context, run *Run, size int64, answer func() error) error {
+func (s *Server) answerJoined(ctx context.Context, run *executor.Run, size int64, answer func() error) error {
 	return s.intake.InTurn(ctx, run.Owner(), size, func() error {
 		if err := s.unread.mayBegin(run.Owner()); err != nil {
 			return err
@@ -56,7 +57,7 @@ func (s *Server) answerJoined(ctx context.Context, run *Run, size int64, answer 
 }
 
 // reader decodes the body of a request for a run.
-type reader func(*http.Request, *intake.Workspace) (*Order, error)
+type reader func(*http.Request, *intake.Workspace) (*executor.Order, error)
 
 // begin reads an order from a request's body, and begins its run. Where it returns a run,
 // Leave must be called.
@@ -64,7 +65,7 @@ type reader func(*http.Request, *intake.Workspace) (*Order, error)
 // Only so many requests that need the disk are taken in at one time, until what they name
 // is fetched, see Config.MaxIntake: clients that send little, however slowly, keep nobody
 // out. The runner admits only what is whole.
-func (s *Server) begin(c echo.Context, w wishes, read reader) (*Run, error) {
+func (s *Server) begin(c echo.Context, w wishes, read reader) (*executor.Run, error) {
 	r := c.Request()
 	work := s.intake.Workspace(ownerOf(c))
 	taken := false
@@ -83,8 +84,8 @@ func (s *Server) begin(c echo.Context, w wishes, read reader) (*Run, error) {
 }
 
 // beginOrder begins a run of a request's caller.
-func (s *Server) beginOrder(c echo.Context, o *Order) (*Run, error) {
-	if o.Session != nil && sessionIDs.MatchString(*o.Session) {
+func (s *Server) beginOrder(c echo.Context, o *executor.Order) (*executor.Run, error) {
+	if o.Session != nil && executor.SessionIDs.MatchString(*o.Session) {
 		c.Set(sessionKey, *o.Session)
 	}
 	run, err := s.executor.Begin(c.Request().Context(), callerOf(c), o)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor"
 	"notebox/runner"
 )
 
@@ -41,7 +42,7 @@ func TestRequestBecomesSpec(t *testing.T) {
 			require.Equal(t, 1500*time.Millisecond, spec.Limits.Timeout)
 			require.False(t, spec.StopOnError)
 			require.Equal(t, map[string]string{"A_1": "x", "B": ""}, spec.Env)
-			require.Equal(t, EnvironmentOf(python), spec.Environment)
+			require.Equal(t, executor.EnvironmentOf(python), spec.Environment)
 		})
 	}
 }
@@ -192,11 +193,11 @@ func TestCancelRunsAnswersThem(t *testing.T) {
 
 func TestRunIDsSortAndDiffer(t *testing.T) {
 	now := time.Now()
-	a, err := runID(now)
+	a, err := executor.NewID(now)
 	require.NoError(t, err)
-	b, err := runID(now)
+	b, err := executor.NewID(now)
 	require.NoError(t, err)
-	later, err := runID(now.Add(time.Millisecond))
+	later, err := executor.NewID(now.Add(time.Millisecond))
 	require.NoError(t, err)
 	require.NotEqual(t, a, b)
 	require.Less(t, a, later)

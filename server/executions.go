@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/executor/problem"
@@ -26,8 +27,8 @@ type executionState struct {
 
 // answerAccepted answers a request with respond-async (RFC 7240). It has been
 // accepted when all that it names is there, and a lease tells others of it.
-func (s *Server) answerAccepted(c echo.Context, run *Run, w wishes) error {
-	run.Start(silence{})
+func (s *Server) answerAccepted(c echo.Context, run *executor.Run, w wishes) error {
+	run.Start(executor.Silence{})
 	hasEnded, err := run.Accepted(c.Request().Context(), w.key != "")
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (s *Server) answerAccepted(c echo.Context, run *Run, w wishes) error {
 
 // answerEvents streams an execution. Of one that was joined, the events are made of
 // its reply.
-func (s *Server) answerEvents(c echo.Context, run *Run) error {
+func (s *Server) answerEvents(c echo.Context, run *executor.Run) error {
 	client := c.Request().Context()
 	ctx, gone := context.WithCancel(client)
 	defer gone()
@@ -54,7 +55,7 @@ func (s *Server) answerEvents(c echo.Context, run *Run) error {
 			_ = body.Close()
 		}
 	}()
-	return s.streamRun(c, run.ID, run.Limits, gone, func(to listener) (io.Reader, error) {
+	return s.streamRun(c, run.ID, run.Limits, gone, func(to executor.Listener) (io.Reader, error) {
 		run.Start(to)
 		if run.Joined() {
 			to.Accepted()
@@ -78,7 +79,7 @@ func (s *Server) answerEvents(c echo.Context, run *Run) error {
 }
 
 // retell tells a listener what is in a reply, one entry after the other.
-func retell(ctx context.Context, reply *Reply, to listener) error {
+func retell(ctx context.Context, reply *executor.Reply, to executor.Listener) error {
 	body, _, err := reply.Open(ctx)
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func retell(ctx context.Context, reply *Reply, to listener) error {
 			err = eachOf(dec, func(entry jsontext.Value) error { to.Output(json.RawMessage(entry)); return nil })
 		case "files":
 			err = eachOf(dec, func(entry jsontext.Value) error {
-				var file fileEntry
+				var file executor.File
 				err := json.Unmarshal(entry, &file)
 				to.File(file)
 				return err
@@ -171,7 +172,7 @@ func (s *Server) cancelExecution(c echo.Context) error {
 }
 
 func executionOf(c echo.Context) (owner, id string, err error) {
-	if id = c.Param("id"); !IsRunID(id) {
+	if id = c.Param("id"); !executor.IsRunID(id) {
 		return "", "", problem.NotFound()
 	}
 	c.Set(runKey, id)
@@ -184,7 +185,7 @@ func (s *Server) answerState(c echo.Context, status int, state executionState) e
 }
 
 // answerReply sends a reply.
-func (s *Server) answerReply(c echo.Context, reply *Reply) error {
+func (s *Server) answerReply(c echo.Context, reply *executor.Reply) error {
 	body, size, err := reply.Open(c.Request().Context())
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/storage"
 )
@@ -51,14 +52,14 @@ func (s *Server) serveStored(c echo.Context, key string) error {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	after := s.pace.stall
-	stall := time.AfterFunc(after, func() { cancel(errStalled) })
+	stall := time.AfterFunc(after, func() { cancel(executor.ErrStalled) })
 	file, err := s.store.Get(ctx, key)
 	stall.Stop()
 	if errors.Is(err, storage.ErrNotFound) {
 		return problem.NotFound()
 	}
 	if err != nil {
-		return unreadable(ctx, withoutKey(err, key))
+		return unreadable(ctx, executor.WithoutKey(err, key))
 	}
 	content := &servedContent{file: file, stall: stall, after: after}
 	defer content.Close()
@@ -102,7 +103,7 @@ func describe(h http.Header, file *storage.Reader) {
 
 // unreadable is a store that does not give a file.
 func unreadable(ctx context.Context, err error) error {
-	if storage.Temporary(err) || errors.Is(context.Cause(ctx), errStalled) {
+	if storage.Temporary(err) || errors.Is(context.Cause(ctx), executor.ErrStalled) {
 		return &problem.Error{Status: http.StatusServiceUnavailable, Text: "the store of files does not answer", RetryAfter: readyFor, Cause: err}
 	}
 	return err

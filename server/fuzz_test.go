@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
+	"notebox/executor"
 	"notebox/executor/fetch"
 	"notebox/executor/problem"
 	"notebox/runner"
@@ -109,7 +110,7 @@ func FuzzEvent(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		raw, err := event("output", streamOutput{Text: text, Name: text})
+		raw, err := event("output", executor.StreamOutput{Text: text, Name: text})
 		require.NoError(t, err)
 		rest, ok := strings.CutPrefix(string(raw), "event: output\ndata: ")
 		require.True(t, ok)
@@ -117,7 +118,7 @@ func FuzzEvent(f *testing.F) {
 		require.True(t, ok)
 		require.NotContains(t, data, "\n")
 		require.NotContains(t, data, "\r")
-		var out streamOutput
+		var out executor.StreamOutput
 		require.NoError(t, json.Unmarshal([]byte(data), &out))
 		require.Equal(t, string(bytes.ToValidUTF8([]byte(text), []byte("\ufffd"))) == text, out.Text == text)
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/runner/runnertest"
 )
@@ -72,7 +73,7 @@ func TestBodyTime(t *testing.T) {
 		{0, 0, 0},
 		{1 << 20, time.Minute, 65 * time.Second},
 		{DefaultMaxBody, 5 * time.Minute, 8 * time.Minute},
-		{DefaultMaxUpload, time.Hour, 150 * time.Minute},
+		{executor.DefaultMaxUpload, time.Hour, 150 * time.Minute},
 	} {
 		took := bodyTime(c.bytes)
 		require.True(t, c.least <= took && took <= c.most, "%d bytes may take %v", c.bytes, took)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/notebook"
@@ -63,7 +64,7 @@ func (s *Server) readMessage(r *http.Request, work *intake.Workspace) (own *http
 		}
 		count = messages(raw)
 		own.Body = io.NopCloser(bytes.NewReader(raw))
-		if len(raw) < largeProgram {
+		if len(raw) < executor.LargeProgram {
 			work.Leave()
 		}
 		return nil

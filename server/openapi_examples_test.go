@@ -14,6 +14,7 @@ import (
 
 	"notebox/agent/agenttest"
 	"notebox/agent/provider"
+	"notebox/executor"
 	"notebox/runner"
 	"notebox/runner/runnertest"
 	"notebox/server/openapitest"
@@ -150,7 +151,7 @@ func (s *service) live(header http.Header) map[string]string {
 	contentType, form := formBody(formPart{`name="files"; filename="in.csv"`, "a,b\n1,2\n"})
 	uploaded := send("POST", "/v1/files", contentType, form)
 	require.Equal(s.t, http.StatusCreated, uploaded.StatusCode, "%s", uploaded.body)
-	var kept []keptInput
+	var kept []executor.KeptInput
 	require.NoError(s.t, json.Unmarshal(uploaded.body, &kept))
 
 	opened := send("POST", "/v1/sessions", "application/json", `{"files": [{"name": "in.csv", "content": "YSxiCjEsMgo="}]}`)

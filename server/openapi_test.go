@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor"
 	"notebox/runner"
 )
 
@@ -109,7 +110,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 	link := strings.TrimPrefix(s.replied(s.postJSON(`{"code":"x"}`)).Notebook.URL, s.url)
 	upload, uploadText := formBody(formPart{`name="files"; filename="a.csv"`, "1,2"}, formPart{`name="files"; filename="b"`, ""})
-	var kept []keptInput
+	var kept []executor.KeptInput
 	require.NoError(t, json.Unmarshal(s.post("/v1/files", upload, uploadText).body, &kept))
 	form, formText := formBody(formPart{`name="code"`, "x"}, formPart{`name="files"; filename="a"`, "y"})
 	for _, c := range []struct {

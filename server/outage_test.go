@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -52,7 +53,7 @@ func TestRunWhileTheStoreIsAway(t *testing.T) {
 	require.Equal(t, true, r.Images[0]["retry"])
 	require.Equal(t, onePixel, r.Images[0]["data"])
 	require.Empty(t, r.Notebook.URL)
-	require.Equal(t, []skippedEntry{
+	require.Equal(t, []executor.Skipped{
 		{"/mnt/data/a.csv", text, true}, {"/mnt/data/dir/b.csv", text, true},
 		{"image_0.png", text, true}, {"notebook.ipynb", text, true},
 	}, r.Skipped)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"notebox/executor"
 	"notebox/runner"
 )
 
@@ -49,17 +50,17 @@ var errProbeLate = errors.New("a run to prove readiness does not end")
 
 func (s *Server) newProber(r runner.Runner, every time.Duration) (*prober, error) {
 	env := &s.environments[0]
-	document, err := makeNotebook([]string{probeCode}, nil, kernelOf(env))
+	document, err := executor.MakeNotebook([]string{probeCode}, nil, executor.KernelOf(env))
 	if err != nil {
 		return nil, fmt.Errorf("readiness: %w", err)
 	}
-	limits := LimitsOf(*env, s.limits)
+	limits := executor.LimitsOf(*env, s.limits)
 	limits.Timeout = probeTimeout
 	return &prober{
 		runner: r, every: every, pool: s.pool, now: s.now, work: &s.background, life: s.executor.Life(), observer: s.observer,
 		spec: runner.Spec{
 			ID: "probe", Notebook: document, Limits: limits, StopOnError: true,
-			Environment: EnvironmentOf(*env),
+			Environment: executor.EnvironmentOf(*env),
 		},
 	}, nil
 }

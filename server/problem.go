@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/server/dify"
 )
@@ -41,7 +42,7 @@ func problemOf(err error) *problem.Error {
 	case errors.As(err, &slow):
 		return &problem.Error{Status: http.StatusRequestTimeout, Text: "the body came too slowly"}
 	}
-	return runProblemOf(err)
+	return executor.ProblemOf(err)
 }
 
 // ofRouter translates what echo itself answers.

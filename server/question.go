@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"notebox/agent"
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
@@ -22,7 +23,7 @@ type question struct {
 	Input jsontext.Value `json:"input"` // what is no string is as good as not given
 	Files fileFields     `json:"files"`
 
-	inputs inputs // Files, and the file parts of a form
+	inputs executor.Inputs // Files, and the file parts of a form
 }
 
 // questionParts are the parts of a form that are fields.
@@ -112,19 +113,19 @@ func (s *Server) readQuestionJSON(r *http.Request, work *intake.Workspace, q *qu
 }
 
 // given are the files of a question, as an agent has them.
-func (s *Server) given(ctx context.Context, owner string, all *inputs, work *intake.Workspace) (files []agent.File, err error) {
+func (s *Server) given(ctx context.Context, owner string, all *executor.Inputs, work *intake.Workspace) (files []agent.File, err error) {
 	room := s.limits.DataSize
-	if all.size() > room {
-		return nil, tooMuch(room)
+	if all.Size() > room {
+		return nil, executor.TooMuch(room)
 	}
-	if err := checkURLs(all); err != nil {
+	if err := executor.CheckURLs(all); err != nil {
 		return nil, err
 	}
-	if _, err := s.executor.gather(ctx, owner, all, room, work); err != nil {
+	if _, err := s.executor.Gather(ctx, owner, all, room, work); err != nil {
 		return nil, err
 	}
-	for _, in := range all.list {
-		files = append(files, agent.File{Name: in.name, Size: in.size, Open: in.open})
+	for _, in := range all.List {
+		files = append(files, agent.File{Name: in.Name, Size: in.Size, Open: in.Open})
 	}
 	return files, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -83,7 +84,7 @@ func TestReplyHoldsAllOfTheContract(t *testing.T) {
 	require.NoError(t, err)
 	require.WithinDuration(t, before.Add(storage.DefaultTTL), expires, time.Minute)
 
-	require.Equal(t, []skippedEntry{{Path: "/mnt/data/pipe", Reason: "not a regular file"}}, r.Skipped)
+	require.Equal(t, []executor.Skipped{{Path: "/mnt/data/pipe", Reason: "not a regular file"}}, r.Skipped)
 	require.Equal(t, "ZeroDivisionError", r.Error["name"])
 	require.Contains(t, r.Hint, "ZeroDivisionError")
 	require.False(t, r.Truncated)
@@ -240,7 +241,7 @@ func TestStorageThatFailsDoesNotFailTheRun(t *testing.T) {
 	}, r.Files[1])
 	require.Contains(t, r.Text, "[file bad.txt: it could not be stored]\n")
 	require.Equal(t, "it could not be stored", r.Images[0]["error"])
-	require.Equal(t, []skippedEntry{
+	require.Equal(t, []executor.Skipped{
 		{Path: "/mnt/data/bad.txt", Reason: "it could not be stored"},
 		{Path: "/mnt/data/cut", Reason: "it did not come out of the sandbox in full"},
 		{Path: "image_0.png", Reason: "it could not be stored"},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 
@@ -34,9 +35,9 @@ type request struct {
 	Session      *text          `json:"session"`
 	StopOnError  *bool          `json:"stop_on_error"`
 
-	inputs     inputs // Files, and the file parts of a form
-	mediaType  string // of the raw form; else empty
-	linkImages bool   // ?images=url
+	inputs     executor.Inputs // Files, and the file parts of a form
+	mediaType  string          // of the raw form; else empty
+	linkImages bool            // ?images=url
 }
 
 // fileField is an entry of files.
@@ -93,8 +94,8 @@ var jsonRules = json.JoinOptions(
 )
 
 // order is what the request asks for.
-func (req *request) order() *Order {
-	return &Order{
+func (req *request) order() *executor.Order {
+	return &executor.Order{
 		Code: (*string)(req.Code), Notebook: req.Notebook, Entrypoint: (*string)(req.Entrypoint), Cells: plain(req.Cells),
 		Language: (*string)(req.Language), MediaType: req.mediaType, Inputs: req.inputs, Env: req.Env.plain(),
 		Dependencies: plain(req.Dependencies), Network: req.Network, Timeout: (*float64)(req.Timeout),
@@ -115,7 +116,7 @@ func plain(list []text) []string {
 }
 
 // readRequest decodes the body in whichever form it is.
-func (s *Server) readRequest(r *http.Request, work *intake.Workspace) (*Order, error) {
+func (s *Server) readRequest(r *http.Request, work *intake.Workspace) (*executor.Order, error) {
 	mediaType, params, err := contentOf(r)
 	if err != nil {
 		return nil, err

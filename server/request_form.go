@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
@@ -27,8 +28,8 @@ var textParts = []string{
 type form struct {
 	server *Server
 	work   *intake.Workspace
-	names  []string // of the text parts, in the order in which errors in them are told
-	inputs *inputs  // takes the file parts
+	names  []string         // of the text parts, in the order in which errors in them are told
+	inputs *executor.Inputs // takes the file parts
 	set    func(name string, raw []byte) error
 	texts  map[string]*intake.Spool
 	left   int64 // bytes that the text parts may still have together
@@ -169,12 +170,12 @@ func (f *form) take(part *multipart.Part) error {
 }
 
 func (f *form) takeFile(part *multipart.Part, filename string) error {
-	in, p := f.inputs.add(fmt.Sprintf("files[%d]", len(f.inputs.list)), filename)
+	in, p := f.inputs.Add(fmt.Sprintf("files[%d]", len(f.inputs.List)), filename)
 	if p != nil {
 		return p
 	}
 	var err error
-	in.path, in.size, err = f.work.Save(part)
+	in.Path, in.Size, err = f.work.Save(part)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"notebox/executor"
 	"notebox/executor/fetch"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
@@ -144,9 +145,9 @@ func (req *request) takeFiles(work *intake.Workspace) error {
 }
 
 // takeFiles adds the entries of files to the inputs.
-func takeFiles(all *inputs, files []fileField, work *intake.Workspace) error {
+func takeFiles(all *executor.Inputs, files []fileField, work *intake.Workspace) error {
 	for _, f := range files {
-		field := fmt.Sprintf("files[%d]", len(all.list))
+		field := fmt.Sprintf("files[%d]", len(all.List))
 		from := 0
 		for _, given := range []*text{f.Content, f.Text, f.URL, f.ID} {
 			if given != nil {
@@ -168,29 +169,29 @@ func takeFiles(all *inputs, files []fileField, work *intake.Workspace) error {
 		case f.URL != nil:
 			name = fetch.NameOf(string(*f.URL))
 		}
-		in, p := all.add(field, name)
+		in, p := all.Add(field, name)
 		if p != nil {
 			return p
 		}
 		if f.URL != nil {
-			in.url = string(*f.URL)
+			in.URL = string(*f.URL)
 			continue
 		}
 		if f.ID != nil {
-			in.id = string(*f.ID)
+			in.ID = string(*f.ID)
 			continue
 		}
 		data, p := f.data(field)
 		if p != nil {
 			return p
 		}
-		if size := int64(len(data)); size <= intake.SpoolMemory && all.held+size <= maxHeld {
-			in.data, in.size = data, size
-			all.held += size
+		if size := int64(len(data)); size <= intake.SpoolMemory && all.Held+size <= executor.MaxHeld {
+			in.Data, in.Size = data, size
+			all.Held += size
 			continue
 		}
 		var err error
-		if in.path, in.size, err = work.Save(bytes.NewReader(data)); err != nil {
+		if in.Path, in.Size, err = work.Save(bytes.NewReader(data)); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/notebook"
 )
@@ -24,7 +25,7 @@ type (
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (l *fileFields) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	return decodeList(dec, (*[]fileField)(l), maxInputs, "files")
+	return decodeList(dec, (*[]fileField)(l), executor.MaxInputs, "files")
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -43,8 +44,8 @@ func (v *variables) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return err
 	}
 	for *v = (variables{}); dec.PeekKind() != jsontext.KindEndObject; {
-		if len(*v) == maxEnv {
-			return problem.Unfit("env", "there are more than %d variables", maxEnv)
+		if len(*v) == executor.MaxEnv {
+			return problem.Unfit("env", "there are more than %d variables", executor.MaxEnv)
 		}
 		var name, value text
 		if err := json.UnmarshalDecode(dec, &name); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/runner"
 	"notebox/runner/runnertest"
@@ -106,7 +107,7 @@ func TestBadJSON(t *testing.T) {
 		{"duplicate", file(`{"name":"a","content":""},{"name":"/mnt/data/a","content":""}`), 400, "files[1].name: another file has the same name"},
 		{"file where a folder is", file(`{"name":"a/b","content":""},{"name":"a","content":""}`), 400, "files[1].name: another file has this name as its folder"},
 		{"folder where a file is", file(`{"name":"a","content":""},{"name":"a/b/c","content":""}`), 400, "files[1].name: its folder is the name of another file"},
-		{"too many files", file(strings.TrimSuffix(strings.Repeat(`{"name":"%","content":""},`, maxInputs+1), ",")), 422, "files: there are more than 1000"},
+		{"too many files", file(strings.TrimSuffix(strings.Repeat(`{"name":"%","content":""},`, executor.MaxInputs+1), ",")), 422, "files: there are more than 1000"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			body := c.body
@@ -251,10 +252,10 @@ func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
 		{Name: ptr(text("large")), Content: ptr(text(content))},
 	}}
 	require.NoError(t, req.takeFiles(work))
-	files, err := readInputs(runner.Spec{Inputs: req.inputs.spec()})
+	files, err := readInputs(runner.Spec{Inputs: req.inputs.Spec()})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"small": "AAA", "large": strings.Repeat("AAA", intake.SpoolMemory)}, files)
-	require.Nil(t, req.inputs.list[1].data)
+	require.Nil(t, req.inputs.List[1].Data)
 }
 
 // FuzzRequest holds that no body makes a panic, a 5xx or a temporary file, and

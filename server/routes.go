@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 
 	"github.com/labstack/echo/v4"
@@ -124,7 +125,7 @@ func (s *Server) base(r *http.Request) string {
 // writeJSON encodes before it sends, so that what cannot be encoded is an error
 // and not half an answer.
 func writeJSON(c echo.Context, status int, mediaType string, v any) error {
-	body, err := encodeJSON(v)
+	body, err := executor.EncodeJSON(v)
 	if err != nil {
 		return err
 	}

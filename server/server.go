@@ -18,6 +18,7 @@ import (
 
 	"notebox/access"
 	"notebox/environments"
+	"notebox/executor"
 	"notebox/executor/fetch"
 	"notebox/executor/intake"
 	"notebox/executor/ledger"
@@ -76,7 +77,7 @@ type Config struct {
 	Network runner.Network
 
 	// Dependencies gives runs the packages that they ask for; nil: none may ask.
-	Dependencies Dependencies
+	Dependencies executor.Dependencies
 
 	// DifyRunTime is when a run of a Dify agent is interrupted, from its request's
 	// arrival; 0 is dify.RunTime.
@@ -115,7 +116,7 @@ const (
 
 // Store keeps what runs leave behind; *storage.Store is one.
 type Store interface {
-	ExecutorStore
+	executor.ExecutorStore
 	// Sign returns the query by which Verify knows a link of another path to key.
 	Sign(key string) (query url.Values, expires time.Time, err error)
 	// Verify returns nil if q holds a link's signature for key that has not expired.
@@ -125,7 +126,7 @@ type Store interface {
 
 // Server answers the native API.
 type Server struct {
-	executor     *Executor
+	executor     *executor.Executor
 	intake       *intake.Intake
 	detached     *intake.Places // runs that go on without a client
 	fetcher      *fetch.Fetcher
@@ -156,9 +157,9 @@ type Server struct {
 	transfers    intake.Places // files of sessions under way
 	unread       unread
 	connections  *connections
-	network      runner.Network // nil: none
-	dependencies Dependencies   // nil: none
-	agents       *agents        // nil: no model is configured
+	network      runner.Network        // nil: none
+	dependencies executor.Dependencies // nil: none
+	agents       *agents               // nil: no model is configured
 	pace         pace
 
 	dify       difyState
@@ -190,10 +191,10 @@ func New(cfg Config) (*Server, error) {
 		publicURL:    strings.TrimRight(cfg.PublicURL, "/"),
 		keys:         cfg.Keys,
 		limits:       cfg.Limits,
-		maxTimeout:   cmp.Or(cfg.MaxTimeout, DefaultMaxTimeout),
+		maxTimeout:   cmp.Or(cfg.MaxTimeout, executor.DefaultMaxTimeout),
 		maxBody:      cmp.Or(cfg.MaxBody, DefaultMaxBody),
-		maxUpload:    cmp.Or(cfg.MaxUpload, DefaultMaxUpload),
-		pace:         pace{body: bodyGrace, write: writeGrace, stall: cmp.Or(cfg.StoreStall, DefaultStoreStall)},
+		maxUpload:    cmp.Or(cfg.MaxUpload, executor.DefaultMaxUpload),
+		pace:         pace{body: bodyGrace, write: writeGrace, stall: cmp.Or(cfg.StoreStall, executor.DefaultStoreStall)},
 		network:      cfg.Network,
 		dependencies: cfg.Dependencies,
 		log:          cfg.Log,
@@ -248,7 +249,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), s.now)
 	seen := &witness{next: cfg.Runner, now: s.now}
-	if s.executor, err = NewExecutor(ExecutorConfig{
+	if s.executor, err = executor.NewExecutor(executor.ExecutorConfig{
 		Runner: seen, Sessions: cfg.Sessions, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
 		Network: cfg.Network, Dependencies: cfg.Dependencies, Limits: cfg.Limits, MaxTimeout: cfg.MaxTimeout, MaxUpload: cfg.MaxUpload,
 		Intake: s.intake, Fetcher: s.fetcher, Detached: s.detached, Ledger: s.book,

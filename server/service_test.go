@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
+	"notebox/executor"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -221,12 +222,12 @@ type replyJSON struct {
 	Outputs   []map[string]any
 	Images    []map[string]any
 	Files     []map[string]any
-	Skipped   []skippedEntry
+	Skipped   []executor.Skipped
 	Error     map[string]any
 	Hint      string
 	Notebook  struct{ URL string }
 	Truncated bool
-	Session   *sessionRef
+	Session   *executor.SessionRef
 	ExitCode  *int `json:"exit_code"`
 	Usage     map[string]int64
 }

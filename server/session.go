@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
 )
@@ -55,11 +56,11 @@ type sessionEntry struct {
 
 func (s *Server) aboutSession(info runner.SessionInfo) sessionEntry {
 	entry := sessionEntry{
-		ID: info.ID, Environment: info.Environment, CreatedAt: stamp(info.Created), ExpiresAt: stamp(info.Expires),
+		ID: info.ID, Environment: info.Environment, CreatedAt: executor.Stamp(info.Created), ExpiresAt: executor.Stamp(info.Expires),
 		IdleSeconds: info.Idle.Seconds(), Status: "idle", Waiting: info.Waiting,
 		KernelRestarts: info.KernelRestarts, Network: info.Network,
 	}
-	if env := s.executor.byName(info.Environment); env != nil {
+	if env := s.executor.ByName(info.Environment); env != nil {
 		entry.Language = env.Language
 	}
 	if info.Running {
@@ -69,7 +70,7 @@ func (s *Server) aboutSession(info runner.SessionInfo) sessionEntry {
 		if idle.After(info.Expires) {
 			idle = info.Expires
 		}
-		entry.IdleExpiresAt = new(stamp(idle))
+		entry.IdleExpiresAt = new(executor.Stamp(idle))
 	}
 	return entry
 }
@@ -85,7 +86,7 @@ func (s *Server) findSession(c echo.Context) (runner.Session, error) {
 		return nil, errNoSessions()
 	}
 	id := c.Param("id")
-	if !sessionIDs.MatchString(id) {
+	if !executor.SessionIDs.MatchString(id) {
 		return nil, problem.NotFound()
 	}
 	c.Set(sessionKey, id)

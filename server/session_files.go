@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/storage"
@@ -32,7 +33,7 @@ type sessionFile struct {
 }
 
 func aboutFile(f runner.FileInfo) sessionFile {
-	entry := sessionFile{Path: dataDir + f.Path, Name: path.Base(f.Path), Kind: f.Kind, ModifiedAt: modified(f)}
+	entry := sessionFile{Path: executor.DataDir + f.Path, Name: path.Base(f.Path), Kind: f.Kind, ModifiedAt: modified(f)}
 	if f.Kind == runner.FileRegular {
 		entry.Bytes, entry.MediaType = max(0, f.Size), new(storage.NamedType(entry.Name))
 	}
@@ -64,13 +65,13 @@ func isComponent(text string) bool {
 // givenPath reads a path of a body or a query, with or without /mnt/data before it; ""
 // is /mnt/data.
 func givenPath(field, given string) (string, error) {
-	if given == "" || given+"/" == dataDir || given == dataDir {
+	if given == "" || given+"/" == executor.DataDir || given == executor.DataDir {
 		return "", nil
 	}
-	given = strings.TrimSuffix(strings.TrimPrefix(given, dataDir), "/")
+	given = strings.TrimSuffix(strings.TrimPrefix(given, executor.DataDir), "/")
 	for part := range strings.SplitSeq(given, "/") {
 		if !isComponent(part) {
-			return "", problem.Unfit(field, "is no path within %s", dataDir)
+			return "", problem.Unfit(field, "is no path within %s", executor.DataDir)
 		}
 	}
 	return given, nil
@@ -178,7 +179,7 @@ func (s *Server) moveSessionFile(c echo.Context) error {
 			moved, err := session.Move(ctx, from, to, overwrite)
 			var failed *runner.FileError
 			if errors.As(err, &failed) {
-				return ofSessionFile(map[bool]string{true: "from", false: "to"}[failed.Path == from], failed)
+				return executor.OfSessionFile(map[bool]string{true: "from", false: "to"}[failed.Path == from], failed)
 			}
 			if err != nil {
 				return err
@@ -209,7 +210,7 @@ func readMove(r *http.Request) (from, to string, overwrite bool, err error) {
 	if err != nil {
 		return "", "", false, err
 	}
-	to, why := cleanName(string(*req.To))
+	to, why := executor.CleanName(string(*req.To))
 	if why != "" {
 		return "", "", false, problem.Unfit("to", "%s", why)
 	}

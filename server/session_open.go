@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/runner"
@@ -29,7 +30,7 @@ type sessionRequest struct {
 
 	Dependencies packageList `json:"dependencies"`
 
-	inputs inputs // Files, and the file parts of a form
+	inputs executor.Inputs // Files, and the file parts of a form
 }
 
 // sessionParts are the parts of a form that are fields, in the order in which errors in
@@ -134,21 +135,21 @@ func (s *Server) openSession(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	env := s.executor.byName(spec.Environment.Name)
-	packages, err := s.executor.dependenciesOf(env, plain(req.Dependencies))
+	env := s.executor.ByName(spec.Environment.Name)
+	packages, err := s.executor.DependenciesOf(env, plain(req.Dependencies))
 	if err != nil {
 		return err
 	}
-	if spec.Inputs, err = s.executor.gather(r.Context(), spec.Owner, &req.inputs, spec.Limits.DataSize, work); err != nil {
+	if spec.Inputs, err = s.executor.Gather(r.Context(), spec.Owner, &req.inputs, spec.Limits.DataSize, work); err != nil {
 		return err
 	}
 	work.Leave()
 	if err := mayOpen(); err != nil { // others may have been opened since
 		return err
 	}
-	release, err := s.executor.installForSession(r.Context(), caller, env, packages, &spec)
+	release, err := s.executor.InstallForSession(r.Context(), caller, env, packages, &spec)
 	if err != nil {
-		return s.executor.whyNot(r.Context(), err)
+		return s.executor.WhyNot(r.Context(), err)
 	}
 	spec.Ended = release
 	session, err := s.open(r.Context(), spec)
@@ -169,22 +170,22 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	caller := callerOf(c)
 	env := &s.environments[0]
 	if req.Language != nil {
-		if env = s.executor.byLanguage(string(*req.Language)); env == nil {
+		if env = s.executor.ByLanguage(string(*req.Language)); env == nil {
 			return spec, problem.Unfit("language", "%s is not known; there are: %s; bash runs in a session of each of them",
-				problem.Quote(string(*req.Language)), strings.Join(s.executor.languages(), ", "))
+				problem.Quote(string(*req.Language)), strings.Join(s.executor.Languages(), ", "))
 		}
 	}
 	if err := caller.MayUse(env.Name, env.Language); err != nil {
 		return spec, err
 	}
-	if err := s.executor.mustBeAvailable(env); err != nil {
+	if err := s.executor.MustBeAvailable(env); err != nil {
 		return spec, err
 	}
 	spec = runner.SessionSpec{
-		Owner: caller.Owner(), Environment: EnvironmentOf(*env), Limits: LimitsOf(*env, s.limits), MaxOwned: caller.Sessions(),
+		Owner: caller.Owner(), Environment: executor.EnvironmentOf(*env), Limits: executor.LimitsOf(*env, s.limits), MaxOwned: caller.Sessions(),
 	}
 	if req.Network != nil && *req.Network {
-		if err := mayNetwork(caller, s.network != nil); err != nil {
+		if err := executor.MayNetwork(caller, s.network != nil); err != nil {
 			return spec, err
 		}
 		spec.Network = s.network
@@ -195,23 +196,23 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	if spec.Idle, err = s.sessionTime("idle", req.Idle, min(s.sessions.idle, spec.TTL)); err != nil {
 		return spec, err
 	}
-	if spec.Env, err = kernelEnv(req.Env.plain()); err != nil {
+	if spec.Env, err = executor.KernelEnv(req.Env.plain()); err != nil {
 		return spec, err
 	}
-	if room := spec.Limits.DataSize; req.inputs.size() > room {
-		return spec, tooMuch(room)
+	if room := spec.Limits.DataSize; req.inputs.Size() > room {
+		return spec, executor.TooMuch(room)
 	}
-	if err := checkURLs(&req.inputs); err != nil {
+	if err := executor.CheckURLs(&req.inputs); err != nil {
 		return spec, err
 	}
-	spec.ID, err = sessionID(s.now())
+	spec.ID, err = executor.NewSessionID(s.now())
 	return spec, err
 }
 
 // dataSizeOf is how many bytes a session's /mnt/data holds.
 func (s *Server) dataSizeOf(session runner.Session) int64 {
-	if env := s.executor.byName(session.Info().Environment); env != nil {
-		return LimitsOf(*env, s.limits).DataSize
+	if env := s.executor.ByName(session.Info().Environment); env != nil {
+		return executor.LimitsOf(*env, s.limits).DataSize
 	}
 	return s.limits.DataSize // its environment is not there any more
 }
@@ -245,7 +246,7 @@ func (s *Server) open(ctx context.Context, spec runner.SessionSpec) (session run
 	case errors.As(err, &full) && full.Code == runner.CodeFull:
 		return nil, &problem.Error{Status: http.StatusTooManyRequests, Text: full.Message, RetryAfter: full.RetryAfter, Cause: err}
 	case err != nil:
-		return nil, s.executor.whyNot(ctx, ofInputs(err))
+		return nil, s.executor.WhyNot(ctx, executor.OfInputs(err))
 	case ctx.Err() == nil:
 		return session, nil
 	}

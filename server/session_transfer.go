@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/storage"
@@ -50,7 +51,7 @@ func (s *Server) readSessionFile(c echo.Context) error {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		after := s.pace.stall
-		stall := time.AfterFunc(after, func() { cancel(errStalled) })
+		stall := time.AfterFunc(after, func() { cancel(executor.ErrStalled) })
 		defer stall.Stop()
 		info, content, err := session.Read(ctx, name)
 		if err != nil {
@@ -92,7 +93,7 @@ func describeSessionFile(h http.Header, info runner.FileInfo, head []byte) {
 // stalled is the error of a sandbox that was waited for; it did not answer where the
 // cause of ctx says so.
 func stalled(ctx context.Context, err error) error {
-	if context.Cause(ctx) == errStalled {
+	if context.Cause(ctx) == executor.ErrStalled {
 		return &problem.Error{Status: http.StatusGatewayTimeout, Text: "the sandbox did not answer in time", Cause: err}
 	}
 	return err
@@ -121,23 +122,23 @@ func (s *Server) writeSessionFile(c echo.Context) error {
 		}
 		name, ok := sessionPathOf(r.URL, c.Param("id"))
 		if !ok {
-			return problem.Malformed("path", "is no path within %s", dataDir)
+			return problem.Malformed("path", "is no path within %s", executor.DataDir)
 		}
-		if _, why := cleanName(name); why != "" {
+		if _, why := executor.CleanName(name); why != "" {
 			return problem.Malformed("path", "%s", why)
 		}
 		most := min(s.maxUpload, s.dataSizeOf(session))
 		if r.ContentLength > most {
 			return problem.TooLarge("", "the body is larger than %d bytes", most)
 		}
-		body := &watchedReader{Reader: http.MaxBytesReader(nil, r.Body, most)}
-		timed, steady, stop := watchStall(r.Context(), body, s.pace.stall)
+		body := &executor.WatchedReader{Reader: http.MaxBytesReader(nil, r.Body, most)}
+		timed, steady, stop := executor.WatchStall(r.Context(), body, s.pace.stall)
 		defer stop()
 		isNew := isMissing(timed, session, name)
 		written, err := session.Write(timed, name, steady)
 		switch {
-		case body.failed != nil:
-			return ofBody(body.failed, notWhole)
+		case body.Failed != nil:
+			return ofBody(body.Failed, notWhole)
 		case err != nil:
 			return stalled(timed, err)
 		case isNew:

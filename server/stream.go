@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
 )
@@ -66,7 +67,7 @@ var errLagging = errors.New("the events wait for a client that does not read the
 // streamRun answers a request with a run's events. run returns the reply, which may be
 // read until streamRun returns, and must have told all to its listener then. gone is called, perhaps more than once, where the
 // client can get no more of it: it left, or does not keep up. It must not wait.
-func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone func(), run func(listener) (io.Reader, error)) error {
+func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone func(), run func(executor.Listener) (io.Reader, error)) error {
 	e := s.newEventStream(c, id, 2*limits.Output+backlogSlack, gone)
 	defer e.end(nil)
 	var answer io.Reader
@@ -75,7 +76,7 @@ func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone
 		return err
 	})(c)
 	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
-		err = s.executor.whyNot(ctx, err)
+		err = s.executor.WhyNot(ctx, err)
 		e.end(problemOf(err))
 		return err // which is answered as ever where nothing was sent
 	}
@@ -91,11 +92,11 @@ func (s *Server) newEventStream(c echo.Context, id string, most int64, gone func
 	return e
 }
 
-func (e *eventStream) Accepted()            { signal(e.right) }
-func (e *eventStream) Install(text string)  { e.put("install", installing{text}) }
-func (e *eventStream) Output(entry any)     { e.put("output", entry) }
-func (e *eventStream) Clear(cell int)       { e.put("clear", clearing{cell}) }
-func (e *eventStream) File(entry fileEntry) { e.put("file", entry) }
+func (e *eventStream) Accepted()                { signal(e.right) }
+func (e *eventStream) Install(text string)      { e.put("install", executor.Installing{text}) }
+func (e *eventStream) Output(entry any)         { e.put("output", entry) }
+func (e *eventStream) Clear(cell int)           { e.put("clear", clearing{cell}) }
+func (e *eventStream) File(entry executor.File) { e.put("file", entry) }
 
 // clearing is the data of a clear event.
 type clearing struct {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor"
 	"notebox/runner"
 )
 
@@ -171,7 +172,7 @@ func TestStreamTellsAsItHappens(t *testing.T) {
 		Data map[string]json.RawMessage
 	}
 	r.want("output", &image)
-	var link blobLink
+	var link executor.BlobLink
 	require.NoError(t, json.Unmarshal(image.Data["image/png"], &link))
 	png, _ := base64.StdEncoding.DecodeString(onePixel)
 	require.Equal(t, png, s.get(link.URL).body, "it is there when it is told of")

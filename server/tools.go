@@ -83,14 +83,14 @@ func (s *Server) toolLanguages(caller *access.Caller, wanted string) ([]tool.Lan
 func (s *Server) languagesBeside(live *environments.Environment, caller *access.Caller, wanted string) ([]tool.Language, error) {
 	var all []tool.Language
 	there := func(e *environments.Environment) bool { return e == live || s.available(e.Name) }
-	first := s.executor.byLanguage(wanted)
+	first := s.executor.ByLanguage(wanted)
 	switch {
 	case wanted == "":
-		first = s.executor.byLanguage(toolLanguage)
+		first = s.executor.ByLanguage(toolLanguage)
 	case first == nil || !caller.Sees(first.Name, first.Language):
-		return nil, problem.Unfit("language", "%s is not known; there are: %s", problem.Quote(wanted), strings.Join(s.executor.languages(), ", "))
+		return nil, problem.Unfit("language", "%s is not known; there are: %s", problem.Quote(wanted), strings.Join(s.executor.Languages(), ", "))
 	case !there(first):
-		return nil, s.executor.mustBeAvailable(first)
+		return nil, s.executor.MustBeAvailable(first)
 	}
 	for i := range s.environments {
 		e := &s.environments[i]
@@ -98,7 +98,7 @@ func (s *Server) languagesBeside(live *environments.Environment, caller *access.
 			continue
 		}
 		l := tool.Language{Name: e.Language, Aliases: e.Aliases, Title: e.DisplayName, Packages: packageNames(e), Notes: e.Notes}
-		if s.executor.canInstall(e) {
+		if s.executor.CanInstall(e) {
 			l.Dependencies, l.Allowed = e.Dependencies.Notation, s.dependencies.Allowed()
 		}
 		if e == first {

@@ -15,6 +15,7 @@ import (
 	"notebox/access"
 	"notebox/agent/tool"
 	"notebox/environments"
+	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
@@ -48,8 +49,8 @@ type toolAnswer struct {
 	Code     string        `json:"code"`     // that was run; "" where the call could not be read
 	Language string        `json:"language"` // that it is in
 	// Dependencies are the packages that it named.
-	Dependencies []string `json:"dependencies,omitempty"`
-	Result       *reply   `json:"result"` // null where nothing was run
+	Dependencies []string         `json:"dependencies,omitempty"`
+	Result       *executor.Result `json:"result"` // null where nothing was run
 }
 
 // callTool answers POST /v1/tools/call. A call that cannot be read or run as the model
@@ -60,7 +61,7 @@ func (s *Server) callTool(c echo.Context) error {
 		return err // before its body is read
 	}
 	var asked *toolRequest
-	run, err := s.begin(c, wishes{}, func(r *http.Request, work *intake.Workspace) (*Order, error) {
+	run, err := s.begin(c, wishes{}, func(r *http.Request, work *intake.Workspace) (*executor.Order, error) {
 		read, err := s.readToolRequest(r, work)
 		if err != nil {
 			return nil, err
@@ -75,7 +76,7 @@ func (s *Server) callTool(c echo.Context) error {
 		return s.refuse(c, asked, err)
 	}
 	defer run.Leave()
-	run.Start(silence{})
+	run.Start(executor.Silence{})
 	if _, err := run.Wait(c.Request().Context()); err != nil {
 		return s.refuse(c, asked, err)
 	}
@@ -115,22 +116,22 @@ func (s *Server) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]t
 	var live *environments.Environment
 	if s.sessions != nil {
 		if session, err := s.sessions.Find(caller.Owner(), string(*asked.Session)); err == nil { // else the run is refused
-			live = s.executor.byName(session.Info().Environment)
+			live = s.executor.ByName(session.Info().Environment)
 		}
 	}
-	command := isBash(wanted)
+	command := executor.IsBash(wanted)
 	if live != nil && (wanted == "" || command) {
 		wanted = live.Language
 	}
 	all, err := s.languagesBeside(live, caller, wanted)
-	beside := tool.Language{Name: bash, Aliases: bashNames}
+	beside := tool.Language{Name: executor.Bash, Aliases: executor.BashNames}
 	if command {
 		return slices.Insert(all, 0, beside), err
 	}
 	return append(all, beside), err
 }
 
-func toolAnswerOf(asked *toolRequest, language string, a *reply) toolAnswer {
+func toolAnswerOf(asked *toolRequest, language string, a *executor.Result) toolAnswer {
 	out := toolAnswer{
 		Message:  tool.Message(asked.call, resultOf(a), asked.options),
 		Notation: asked.call.Notation, Ran: true, Code: asked.call.Code, Language: language, Dependencies: asked.call.Dependencies,
@@ -145,7 +146,7 @@ func toolAnswerOf(asked *toolRequest, language string, a *reply) toolAnswer {
 }
 
 // resultOf is what a message tells of a reply.
-func resultOf(a *reply) tool.Result {
+func resultOf(a *executor.Result) tool.Result {
 	r := tool.Result{Status: string(a.Status), Text: a.Text, Hint: a.Hint}
 	if a.Error != nil {
 		r.Error = &tool.Raised{Name: a.Error.Name, Message: a.Error.Message, Traceback: a.Error.Traceback, Line: a.Error.Line}
@@ -181,14 +182,14 @@ func (asked *toolRequest) ofModel(err error) error {
 }
 
 // order is what is run. Its error is a *tool.CallError where the call is no good.
-func (asked *toolRequest) order(maxTimeout time.Duration, work *intake.Workspace) (*Order, error) {
+func (asked *toolRequest) order(maxTimeout time.Duration, work *intake.Workspace) (*executor.Order, error) {
 	if err := asked.read(); err != nil {
 		return nil, err
 	}
 	if asked.call.About {
 		return nil, errAbout
 	}
-	o := &Order{
+	o := &executor.Order{
 		Code: &asked.call.Code, Session: (*string)(asked.Session), Env: asked.Env.plain(),
 		Network: asked.Network, Timeout: (*float64)(asked.Timeout), LinkImages: !asked.options.ImageParts,
 		Dependencies: asked.call.Dependencies,

@@ -16,6 +16,7 @@ import (
 	"notebox/agent/agenttest"
 	"notebox/dependencies"
 	"notebox/environments"
+	"notebox/executor"
 	"notebox/runner"
 	"notebox/runner/runnertest"
 )
@@ -48,7 +49,7 @@ func TestToolCallsWithPackages(t *testing.T) {
 			var out struct {
 				Ran          bool
 				Dependencies []string
-				Result       struct{ Install *installEntry }
+				Result       struct{ Install *executor.Install }
 			}
 			require.NoError(t, json.Unmarshal(a.body, &out))
 			require.True(t, out.Ran, "%s", a.body)

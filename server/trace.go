@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/http"
 
+	"notebox/executor"
+
 	"github.com/labstack/echo/v4"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -27,7 +29,7 @@ func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		ctx := callersTrace.Extract(r.Context(), parentOnly(r.Header))
 		ctx, span := s.tracer.Start(ctx, "HTTP "+methodOf(r.Method), trace.WithSpanKind(trace.SpanKindServer))
-		defer EndSpan(span)()
+		defer executor.EndSpan(span)()
 		c.SetRequest(r.WithContext(ctx))
 		err := next(c)
 		if !span.IsRecording() {
@@ -45,7 +47,7 @@ func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 			span.SetAttributes(attribute.Int64("http.request.body.size", r.ContentLength))
 		}
 		if run, ok := c.Get(runKey).(string); ok {
-			span.SetAttributes(attribute.String(RunAttribute, run))
+			span.SetAttributes(attribute.String(executor.RunAttribute, run))
 		}
 		if status >= http.StatusInternalServerError {
 			span.SetStatus(codes.Error, "")

@@ -8,13 +8,14 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/executor"
 	"notebox/executor/problem"
 )
 
 // upload is a POST /v1/files that is being read.
 type upload struct {
 	ctx  context.Context
-	kept *Keeping
+	kept *executor.Keeping
 }
 
 // keepInputs answers POST /v1/files: each part goes to the store as it arrives, through
@@ -66,17 +67,17 @@ func (u *upload) take(part *multipart.Part) error {
 	if !isFile {
 		return problem.Malformed(field, "has no file name in its Content-Disposition")
 	}
-	if u.kept.Len() == maxInputs {
-		return problem.Unfit("files", "there are more than %d", maxInputs)
+	if u.kept.Len() == executor.MaxInputs {
+		return problem.Unfit("files", "there are more than %d", executor.MaxInputs)
 	}
-	clean, why := cleanName(filename)
+	clean, why := executor.CleanName(filename)
 	if why != "" {
 		return problem.Malformed(field+".name", "%s", why)
 	}
-	body := &watchedReader{Reader: part}
+	body := &executor.WatchedReader{Reader: part}
 	err = u.kept.Put(u.ctx, clean, body)
-	if body.failed != nil {
-		return ofBody(body.failed, notAForm)
+	if body.Failed != nil {
+		return ofBody(body.Failed, notAForm)
 	}
 	return err
 }

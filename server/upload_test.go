@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/executor"
 	"notebox/runner"
 	"notebox/storage"
 )
@@ -35,7 +36,7 @@ func (s *service) upload(headers http.Header, files ...string) answer {
 	return s.do(req)
 }
 
-func (s *service) keptOf(a answer) (out []keptInput) {
+func (s *service) keptOf(a answer) (out []executor.KeptInput) {
 	s.t.Helper()
 	require.Equal(s.t, http.StatusCreated, a.StatusCode, "%s", a.body)
 	require.NoError(s.t, json.Unmarshal(a.body, &out))
@@ -174,7 +175,7 @@ func TestBadUploads(t *testing.T) {
 		{"a name that leaves", "", form(formPart{`name="files"; filename="a"`, "x"}, formPart{`name="files"; filename="../x"`, "x"}), 400, "files[1].name: leaves /mnt/data"},
 		{"too large", "", form(formPart{`name="files"; filename="a"`, "x"}, formPart{`name="files"; filename="b"`, strings.Repeat("x", 200_000)}), 413, "100000 bytes"},
 		{"cut off", "", strings.TrimSuffix(form(formPart{`name="files"; filename="a"`, "x"}, formPart{`name="files"; filename="b"`, "y"}), "--\r\n"), 400, "not well-formed"},
-		{"too many", "", form(slicesRepeat(formPart{`name="files"; filename="a"`, ""}, maxInputs+1)...), 413, ""},
+		{"too many", "", form(slicesRepeat(formPart{`name="files"; filename="a"`, ""}, executor.MaxInputs+1)...), 413, ""},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s.t = t
@@ -191,7 +192,7 @@ func TestBadUploads(t *testing.T) {
 func TestTooManyUploads(t *testing.T) {
 	store := &countedStore{}
 	s := newService(t, func(c *Config) { store.Store = c.Store; c.Store = store })
-	contentType, body := formBody(slicesRepeat(formPart{`name="files"; filename="a"`, ""}, maxInputs+1)...)
+	contentType, body := formBody(slicesRepeat(formPart{`name="files"; filename="a"`, ""}, executor.MaxInputs+1)...)
 	s.requireProblem(s.post("/v1/files", contentType, body), 422, "files: there are more than 1000")
 	require.Zero(t, store.there.Load())
 }
@@ -305,7 +306,7 @@ func TestInputThatGoesWhileItIsRead(t *testing.T) {
 
 	store.down.Store(false)
 	s.run = func(ctx context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
-		key, _ := inputKey("", id, storage.PartContent)
+		key, _ := executor.InputKey("", id, storage.PartContent)
 		require.NoError(t, store.Delete(ctx, key))
 		_, err := readInputs(spec)
 		return nil, fmt.Errorf("send the job: %w", err)

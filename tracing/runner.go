@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"notebox/executor"
 	"notebox/runner"
-	"notebox/server"
 )
 
 // Runner returns a Runner that makes a span of each run of another, with one for
@@ -30,7 +30,7 @@ type tracedRunner struct {
 // Run implements runner.Runner.
 func (r *tracedRunner) Run(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 	ctx, span := r.tracer.Start(ctx, "runner.Run")
-	defer server.EndSpan(span)()
+	defer executor.EndSpan(span)()
 	if !span.IsRecording() {
 		return r.next.Run(ctx, spec, events)
 	}
@@ -39,7 +39,7 @@ func (r *tracedRunner) Run(ctx context.Context, spec runner.Spec, events runner.
 		inputs += in.Size
 	}
 	span.SetAttributes(
-		attribute.String(server.RunAttribute, spec.ID),
+		attribute.String(executor.RunAttribute, spec.ID),
 		attribute.String("notebox.environment", spec.Environment.Name),
 		attribute.Int("notebox.notebook.bytes", len(spec.Notebook)),
 		attribute.Int("notebox.inputs", len(spec.Inputs)),

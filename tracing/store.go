@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"notebox/executor"
 	"notebox/server"
 	"notebox/storage"
 )
@@ -25,7 +26,7 @@ type tracedStore struct {
 // which ends with a name from the user's code.
 func (s *tracedStore) Put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error) {
 	ctx, span := s.tracer.Start(ctx, "storage.Put")
-	defer server.EndSpan(span)()
+	defer executor.EndSpan(span)()
 	object, err := s.Store.Put(ctx, key, content, name)
 	if !span.IsRecording() {
 		return object, err

@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"notebox/executor"
 	"notebox/runner/runnertest"
-	"notebox/server"
 	"notebox/storage"
 )
 
@@ -103,7 +103,7 @@ func requireTree(t *testing.T, all tracetest.SpanStubs) {
 	}
 	for _, s := range all {
 		require.Equal(t, callersTrace, s.SpanContext.TraceID().String(), s.Name)
-		if id := value(s, server.RunAttribute); id != "" {
+		if id := value(s, executor.RunAttribute); id != "" {
 			require.True(t, run == "" || run == id)
 			run = id
 		}

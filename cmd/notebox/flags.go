@@ -13,6 +13,7 @@ import (
 	"github.com/adrg/xdg"
 	"github.com/docker/go-units"
 
+	"notebox/executor"
 	"notebox/runner"
 	"notebox/server"
 	"notebox/storage"
@@ -67,7 +68,7 @@ const runsPerCore = 2
 
 func (s *settings) register(f *flag.FlagSet) {
 	s.limits = runner.DefaultLimits()
-	s.maxBody, s.maxUpload = server.DefaultMaxBody, server.DefaultMaxUpload
+	s.maxBody, s.maxUpload = server.DefaultMaxBody, executor.DefaultMaxUpload
 	running := runsPerCore * runtime.NumCPU()
 	data := filepath.Join(xdg.DataHome, "notebox")
 
@@ -98,7 +99,7 @@ func (s *settings) register(f *flag.FlagSet) {
 	f.Var((*size)(&s.limits.DataSize), "data-size", "size of /mnt/data")
 	f.Var((*size)(&s.limits.TmpSize), "tmp-size", "size of /tmp")
 	f.DurationVar(&s.limits.Timeout, "timeout", s.limits.Timeout, "time limit of a run that asks for none")
-	f.DurationVar(&s.maxTimeout, "max-timeout", server.DefaultMaxTimeout, "highest time limit that a run may ask for")
+	f.DurationVar(&s.maxTimeout, "max-timeout", executor.DefaultMaxTimeout, "highest time limit that a run may ask for")
 	f.Var((*size)(&s.limits.Output), "max-output", "output of one run")
 	f.Var((*size)(&s.maxBody), "max-body", "size of a request in JSON or text")
 	f.Var((*size)(&s.maxUpload), "max-upload", "size of a multipart request")

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"notebox/environments"
+	"notebox/executor"
 	"notebox/runner"
-	"notebox/server"
 )
 
 const (
@@ -40,7 +40,7 @@ type finding struct {
 func newInstalled(engine runner.Engine, all []environments.Environment) *installed {
 	i := &installed{engine: engine, all: map[string]runner.Environment{}, known: map[string]*finding{}}
 	for _, e := range all {
-		i.all[e.Name] = server.EnvironmentOf(e)
+		i.all[e.Name] = executor.EnvironmentOf(e)
 		i.known[e.Name] = &finding{}
 		i.look(e.Name)
 	}

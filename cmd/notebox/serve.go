@@ -20,6 +20,7 @@ import (
 	"notebox/access"
 	"notebox/dependencies"
 	"notebox/environments"
+	"notebox/executor"
 	"notebox/metrics"
 	"notebox/runner"
 	"notebox/runner/docker"
@@ -198,12 +199,12 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 		p.log.Warn(warning + "; see SECURITY.md")
 	}
 	// The others are there from when their images are.
-	if err := p.engine.Ready(ctx, server.EnvironmentOf(all[0])); err != nil {
+	if err := p.engine.Ready(ctx, executor.EnvironmentOf(all[0])); err != nil {
 		return nil, err
 	}
 	p.installed = newInstalled(p.engine, all)
 	for _, e := range all {
-		if err := p.engine.CanGive(ctx, server.LimitsOf(e, p.settings.limits)); err != nil {
+		if err := p.engine.CanGive(ctx, executor.LimitsOf(e, p.settings.limits)); err != nil {
 			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
 		}
 		if !p.installed.has(e.Name) {
@@ -236,7 +237,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	for _, e := range all {
 		byName[e.Name] = e
 	}
-	limits := func(name string) runner.Limits { return server.LimitsOf(byName[name], s.limits) }
+	limits := func(name string) runner.Limits { return executor.LimitsOf(byName[name], s.limits) }
 	o := runner.PoolOptions{Limits: s.limits, LimitsOf: limits, ByUse: byUse, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Held: true, Log: p.log}
 	waiting := byUse
 	for _, e := range all {
@@ -244,7 +245,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 			if !p.installed.has(e.Name) {
 				return fmt.Errorf("--pool-size: %s has no image yet: make images builds it", e.Language)
 			}
-			stock := runner.StockOptions{Environment: server.EnvironmentOf(e), Min: n, Max: 2 * n}
+			stock := runner.StockOptions{Environment: executor.EnvironmentOf(e), Min: n, Max: 2 * n}
 			if s.poolMax > 0 {
 				stock.Max = max(n, s.poolMax)
 			}
@@ -272,7 +273,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 }
 
 func (p *program) newServer(ctx context.Context, all []environments.Environment) error {
-	first := server.EnvironmentOf(all[0])
+	first := executor.EnvironmentOf(all[0])
 	tracer, err := p.openTracing(ctx)
 	if err != nil {
 		return err

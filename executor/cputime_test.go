@@ -1,0 +1,34 @@
+package executor
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+)
+
+func TestCPUTime(t *testing.T) {
+	l := runner.Limits{Timeout: 30 * time.Second, CPUs: 2}
+	for _, c := range []struct {
+		desc string
+		out  *runner.Outcome
+		err  error
+		want time.Duration
+	}{
+		{"as it was measured", &runner.Outcome{Usage: runner.Usage{CPU: time.Second, Wall: time.Minute, Queue: time.Second}}, nil, time.Second},
+		{"code that runs on at the kernel's exit", &runner.Outcome{Usage: runner.Usage{CPU: time.Second, CPUOfJob: 3 * time.Second, Wall: time.Minute}}, nil, 3 * time.Second},
+		{"code in variables that keep a kernel from starting", nil, &runner.Error{Code: runner.CodeEnv}, time.Minute},
+		{"a sandbox that could not say", &runner.Outcome{Usage: runner.Usage{Queue: 10 * time.Second}}, nil, 100 * time.Second},
+		{"left while it waited", &runner.Outcome{Usage: runner.Usage{Queue: time.Minute}}, nil, 0},
+		{"turned away", nil, &runner.Error{Code: runner.CodeFull}, 0},
+		{"closed before its turn in a session", nil, &runner.GoneError{Reason: runner.GoneClosed}, 0},
+		{"lost in the middle of a session", nil, &runner.GoneError{Reason: runner.GoneLost}, time.Minute},
+		{"cancelled before its turn", &runner.Outcome{Status: runner.StatusCancelled, Usage: runner.Usage{Queue: time.Minute}}, nil, 0},
+		{"a sandbox that broke off", nil, errors.New("a frame that is none"), time.Minute},
+	} {
+		require.Equal(t, c.want, cpuTime(c.out, c.err, time.Minute, l), c.desc)
+	}
+}

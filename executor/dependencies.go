@@ -1,0 +1,200 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"notebox/access"
+	"notebox/dependencies"
+	"notebox/environments"
+	"notebox/executor/problem"
+	"notebox/notebook"
+	"notebox/runner"
+)
+
+// Dependencies gives environments the packages that requests ask for;
+// *dependencies.Layers does.
+type Dependencies interface {
+	// Parse returns an error that is a *dependencies.InvalidError.
+	Parse(of environments.Dependencies, entries []string) (dependencies.Set, error)
+	Get(ctx context.Context, r dependencies.Request) (*dependencies.Layer, error)
+	Allowed() []string
+}
+
+// maxInstallText bounds what a reply has of an installer's words, bytes: the end of them,
+// where the reason is.
+const maxInstallText = 16 << 10
+
+// CanInstall reports whether requests for an environment may have dependencies.
+func (x *Executor) CanInstall(env *environments.Environment) bool {
+	return x.dependencies != nil && env.Dependencies != nil
+}
+
+// DependenciesOf checks the packages of a request.
+func (x *Executor) DependenciesOf(env *environments.Environment, asked []string) (dependencies.Set, error) {
+	switch {
+	case len(asked) == 0:
+		return dependencies.Set{}, nil
+	case env.Dependencies == nil:
+		return dependencies.Set{}, problem.Unfit("dependencies", "are not supported for %s", env.Language)
+	case x.dependencies == nil:
+		return dependencies.Set{}, &problem.Error{Status: problem.StatusForbidden, Field: "dependencies", Text: "this service's operator allows none"}
+	}
+	set, err := x.dependencies.Parse(*env.Dependencies, asked)
+	var invalid *dependencies.InvalidError
+	if !errors.As(err, &invalid) {
+		return set, err
+	}
+	p := problem.Unfit("dependencies", "%s", invalid.Reason)
+	if invalid.Index >= 0 {
+		p.Field = fmt.Sprintf("dependencies[%d]", invalid.Index)
+	}
+	if invalid.Forbidden {
+		p.Status = problem.StatusForbidden
+	}
+	return set, p
+}
+
+// installEntry is what a reply says of the packages that were asked for.
+type Install struct {
+	Packages []environments.Package `json:"packages"` // with what they need; none where the image has all
+	Seconds  float64                `json:"seconds"`
+	Cached   bool                   `json:"cached"`
+}
+
+// Installing is the data of an install event.
+type Installing struct {
+	Text string `json:"text"`
+}
+
+// installAndRun has the packages of a plan in its environment before it is run.
+func (x *Executor) installAndRun(ctx context.Context, p *plan, to Listener) (*Result, error) {
+	if p.dependencies.Empty() {
+		return x.run(ctx, p, to)
+	}
+	var said tail
+	layer, err := x.dependencies.Get(ctx, dependencies.Request{
+		Environment: *p.environment, Base: p.spec.Environment, Set: p.dependencies, Owner: p.spec.Owner, ID: p.spec.ID,
+		Text: func(text string) {
+			text = notebook.Plain(text)
+			said.add(text)
+			to.Install(text)
+		},
+		Ran: charge(p.place),
+	})
+	var failure *dependencies.Failure
+	switch {
+	case errors.As(err, &failure):
+		return x.notInstalled(ctx, p, failure, said.String()), nil
+	case err != nil:
+		return nil, err
+	}
+	defer layer.Release()
+	p.spec.Environment = layer.Environment
+	answer, err := x.run(ctx, p, to)
+	if unusable := (*runner.Error)(nil); errors.As(err, &unusable) && unusable.Code == runner.CodePackages {
+		return x.notInstalled(ctx, p, &dependencies.Failure{Name: dependencies.Unusable, Message: unusable.Message}, said.String()), nil
+	}
+	if err == nil {
+		answer.Install = &Install{OrEmpty(layer.Packages), layer.Took.Round(time.Millisecond).Seconds(), layer.Cached}
+	}
+	return answer, err
+}
+
+// charge has the caller pay for the installer's CPU time.
+func charge(place *access.Run) func(*runner.Outcome, error, time.Duration, runner.Limits) {
+	return func(out *runner.Outcome, err error, took time.Duration, l runner.Limits) {
+		place.Charge(cpuTime(out, err, took, l))
+	}
+}
+
+// notInstalled is the reply of a run that could not begin, with the installer's words.
+func (x *Executor) notInstalled(ctx context.Context, p *plan, f *dependencies.Failure, said string) *Result {
+	events := x.newSink(ctx, p, Silence{})
+	a := x.reply(context.WithoutCancel(ctx), p, &runner.Outcome{Status: runner.StatusError}, events)
+	message := strings.TrimSpace(notebook.Plain(f.Message))
+	a.Error = &exception{Name: f.Name, Message: message}
+	a.Text = shorten(context.WithoutCancel(ctx), events.keeper, endLine(said)+f.Name+": "+message+"\n")
+	a.Hint = hintForPackages(p, f.Name)
+	return a
+}
+
+func hintForPackages(p *plan, name string) string {
+	switch name {
+	case dependencies.TooLarge:
+		return "The packages in dependencies are larger than a set may be: ask for fewer or smaller ones, or use what is there, such as " + packages(p) + "."
+	case dependencies.TooSlow:
+		return "The packages in dependencies took too long to install: ask for fewer or smaller ones, or use what is there, such as " + packages(p) + "."
+	case dependencies.TooNoisy, dependencies.Crashed:
+		return "The installer of the packages in dependencies did not get to its end, and no code was run: ask for fewer or smaller ones, or use what is there, such as " + packages(p) + "."
+	}
+	if name == dependencies.Unusable {
+		return "The packages in dependencies hide what the kernel itself needs, and no code was run: leave out those that are other versions of its own parts, or use what is there, such as " + packages(p) + "."
+	}
+	return "The packages in dependencies cannot be had together, and no code was run: check their names and versions against what the installer says in text, or leave them out and use what is there, such as " + packages(p) + "."
+}
+
+// InstallForSession is installAndRun for a session, which has no run to tell of it. The
+// layer has to be released when the session is over. That may be said twice.
+func (x *Executor) InstallForSession(ctx context.Context, caller *access.Caller, env *environments.Environment, set dependencies.Set, spec *runner.SessionSpec) (release func(), err error) {
+	if set.Empty() {
+		return func() {}, nil
+	}
+	place, err := caller.BeginRun()
+	if err != nil {
+		return nil, err
+	}
+	defer place.End()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(x.runs, cancel)() // the service ends
+	layer, err := x.dependencies.Get(ctx, dependencies.Request{
+		Environment: *env, Base: spec.Environment, Set: set, Owner: spec.Owner, ID: spec.ID, Ran: charge(place),
+	})
+	var failure *dependencies.Failure
+	switch {
+	case errors.As(err, &failure):
+		return nil, problem.Unfit("dependencies", "%s: %s", failure.Name, problem.OneLine(failure.Message))
+	case err != nil:
+		return nil, err
+	}
+	spec.Environment = layer.Environment
+	return layer.Release, nil
+}
+
+// tail keeps the end of a text.
+type tail struct {
+	text string
+	cut  bool // it had more before
+}
+
+func (t *tail) add(more string) {
+	t.text += more
+	if surplus := len(t.text) - maxInstallText; surplus > maxInstallText { // seldom, as all is copied
+		t.text, t.cut = t.text[surplus:], true
+	}
+}
+
+// String begins with a whole line, or where the last one is too long, with a part of it.
+func (t *tail) String() string {
+	surplus := len(t.text) - maxInstallText
+	if surplus <= 0 && !t.cut {
+		return t.text
+	}
+	text := t.text[max(0, surplus):]
+	if _, whole, ok := strings.Cut(text, "\n"); ok && whole != "" {
+		text = whole
+	}
+	return "[…]\n" + strings.ToValidUTF8(text, "")
+}
+
+// OrEmpty makes a list that JSON does not write as null.
+func OrEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

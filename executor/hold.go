@@ -1,0 +1,82 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"notebox/executor/ledger"
+	"notebox/executor/problem"
+)
+
+const (
+	// markEvery is how soon an owner sees a DELETE that another service got: a
+	// second is promised, half of it is for the store.
+	markEvery = 500 * time.Millisecond
+	// beatTime bounds one call of the store in between: a renewal must not wait
+	// for a look at a mark until the lease is over.
+	beatTime = 2 * time.Second
+)
+
+// The causes for which an execution's context ends, beside that of the service.
+var (
+	ErrClientGone = errors.New("the client is gone")
+	errCancelled  = errors.New("cancelled by DELETE")
+	errNotBegun   = errors.New("the service ended before the run began")
+	errOvertaken  = errors.New("another service has taken the run over")
+)
+
+// overtaken is what the client of an execution is told that was thought dead.
+func overtaken() *problem.Error {
+	return &problem.Error{
+		Status: problem.StatusUnavailable, RetryAfter: time.Second,
+		Text: "this service stood still for too long, and another one runs the request with this Idempotency-Key; send it again to get its reply",
+	}
+}
+
+// hold renews an execution's lease and watches for what others say of it, until
+// stop is closed.
+func (x *Executor) hold(e *execution, stop <-chan struct{}) {
+	tick := time.NewTicker(markEvery)
+	defer tick.Stop()
+	for next := time.Now().Add(ledger.RenewEvery); ; {
+		if !e.leased {
+			err := x.book.Begin(context.Background(), e.owner, e.id, !e.detached)
+			e.leased = err == nil
+		}
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		if x.marked(e) {
+			e.cancel(errCancelled)
+		}
+		if e.leased && time.Now().After(next) {
+			next = time.Now().Add(ledger.RenewEvery)
+			x.renew(e)
+		}
+	}
+}
+
+// marked reports whether another service got a DELETE.
+func (x *Executor) marked(e *execution) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), beatTime)
+	defer cancel()
+	return x.book.Marked(ctx, e.owner, e.id)
+}
+
+func (x *Executor) renew(e *execution) {
+	ctx, cancel := context.WithTimeout(context.Background(), beatTime)
+	defer cancel()
+	if x.book.Superseded(ctx, e.position) {
+		e.cancel(errOvertaken)
+		return
+	}
+	if !e.leased {
+		return
+	}
+	if err := x.book.Renew(ctx, e.owner, e.id, !e.detached); err != nil {
+		x.log.WarnContext(e.ctx, "the lease of a run is not renewed", "run", e.id, "error", err)
+	}
+}

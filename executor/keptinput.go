@@ -1,0 +1,238 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/errgroup"
+
+	"notebox/executor/intake"
+	"notebox/executor/ledger"
+	"notebox/executor/problem"
+	"notebox/runner"
+	"notebox/storage"
+)
+
+// maxAboutBytes is far above a keptInput with the longest name.
+const maxAboutBytes = 16 << 10
+
+// inputsAtOnce is how many inputs of one request are looked up, made known or removed at
+// one time: with 10 ms for each, a thousand take a second or two.
+const inputsAtOnce = 8
+
+// storeRetry is when to come back to a store that does not answer.
+const storeRetry = 2 * time.Second
+
+// KeptInput is a file that is kept for later runs, as its owner sees it and as it is
+// stored beside the content.
+type KeptInput struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Bytes     int64      `json:"bytes"`
+	SHA256    string     `json:"sha256"`
+	MediaType string     `json:"media_type"`
+	ExpiresAt *time.Time `json:"expires_at"` // null: it stays until it is deleted
+}
+
+// inputIDs are what keepInputs makes.
+var inputIDs = regexp.MustCompile(`^file_[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+
+// InputKey is the key of one object of a kept input. The id says on which day it was
+// made, and the owner is a part of the key: under another one there is nothing.
+func InputKey(owner, id string, part storage.Part) (string, bool) {
+	if !inputIDs.MatchString(id) {
+		return "", false
+	}
+	made, err := ulid.ParseStrict(strings.TrimPrefix(id, "file_"))
+	if err != nil {
+		return "", false
+	}
+	return storage.InputKey(ulid.Time(made.Time()), ledger.OwnerFolder(owner), id, part), true
+}
+
+// lookUp returns what is known of a kept input, nil where there is none.
+func (x *Executor) lookUp(ctx context.Context, owner, id string) (*KeptInput, error) {
+	key, ok := InputKey(owner, id, storage.PartAbout)
+	if !ok {
+		return nil, nil
+	}
+	timed, cancel := context.WithTimeout(ctx, ledger.CallTime)
+	defer cancel()
+	r, err := x.store.Get(timed, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	var raw []byte
+	if err == nil {
+		defer r.Close()
+		raw, err = io.ReadAll(io.LimitReader(r, maxAboutBytes))
+	}
+	if err != nil {
+		return nil, inputsAway(ctx, err)
+	}
+	known := new(KeptInput)
+	if json.Unmarshal(raw, known) != nil || known.ID != id {
+		return nil, nil // as a power cut may leave it
+	}
+	if known.ExpiresAt != nil && !x.now().Before(*known.ExpiresAt) {
+		return nil, nil
+	}
+	return known, nil
+}
+
+// inputsAway is a store that cannot be asked for an input. The cause is told as text: a
+// content that was cut off must not be taken for one that ended.
+func inputsAway(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return &problem.Error{
+		Status: problem.StatusUnavailable, Text: "the store of files does not answer",
+		RetryAfter: storeRetry, Cause: fmt.Errorf("inputs: %s", err),
+	}
+}
+
+// findInputs looks up the files that a request names by id. Their contents go from the
+// store to the sandbox when the run begins; room is what /mnt/data holds.
+func (x *Executor) findInputs(ctx context.Context, owner string, all *Inputs, room int64) error {
+	problems := make([]error, len(all.List))
+	var group errgroup.Group
+	group.SetLimit(inputsAtOnce)
+	for i, in := range all.List {
+		if in.ID == "" {
+			continue
+		}
+		group.Go(func() error {
+			known, err := x.lookUp(ctx, owner, in.ID)
+			switch {
+			case err != nil:
+				problems[i] = err
+			case known == nil:
+				problems[i] = noSuchInput(in)
+			default:
+				in.Size = known.Bytes
+				in.Stored = func() (io.ReadCloser, error) { return x.openInput(ctx, owner, in) }
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for _, err := range problems { // the first as the request has them
+		if err != nil {
+			return err
+		}
+	}
+	if all.Size() > room {
+		return TooMuch(room)
+	}
+	return nil
+}
+
+func noSuchInput(in *Input) *problem.Error {
+	return problem.Unfit(in.Field+".id", "there is no such file: it has expired, was deleted, or never was")
+}
+
+// openInput opens the content of a kept input, for as long as ctx lasts. A store that
+// hangs while it is read is one that does not answer: a run holds its place meanwhile.
+func (x *Executor) openInput(ctx context.Context, owner string, in *Input) (io.ReadCloser, error) {
+	key, _ := InputKey(owner, in.ID, storage.PartContent)
+	timed, cancel := context.WithCancelCause(ctx)
+	c := &inputContent{ctx: ctx, cancel: cancel, after: x.stall}
+	c.stall = time.AfterFunc(c.after, func() { cancel(ErrStalled) })
+	r, err := x.store.Get(timed, key)
+	c.stall.Stop()
+	if err == nil {
+		c.ReadCloser = r
+		return c, nil
+	}
+	cancel(nil)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, noSuchInput(in)
+	}
+	return nil, inputsAway(ctx, err)
+}
+
+type inputContent struct {
+	io.ReadCloser
+	ctx    context.Context // of the run
+	stall  *time.Timer     // it goes while the store is read
+	after  time.Duration
+	cancel context.CancelCauseFunc
+}
+
+func (c *inputContent) Read(p []byte) (int, error) {
+	c.stall.Reset(c.after)
+	n, err := c.ReadCloser.Read(p)
+	c.stall.Stop()
+	if err != nil && err != io.EOF {
+		err = inputsAway(c.ctx, err)
+	}
+	return n, err
+}
+
+func (c *inputContent) Close() error {
+	defer c.cancel(nil)
+	return c.ReadCloser.Close()
+}
+
+// Drop removes a kept input. found is whether there was one.
+func (x *Executor) Drop(ctx context.Context, owner, id string) (found bool, err error) {
+	known, err := x.lookUp(ctx, owner, id)
+	if known == nil || err != nil {
+		return false, err
+	}
+	if err := x.removeInput(ctx, owner, id); err != nil {
+		return true, inputsAway(ctx, err)
+	}
+	return true, nil
+}
+
+// removeInput removes what makes an input known first: the rest cannot be had without.
+func (x *Executor) removeInput(ctx context.Context, owner, id string) error {
+	for _, part := range []storage.Part{storage.PartAbout, storage.PartContent} {
+		key, _ := InputKey(owner, id, part)
+		if err := x.book.Remove(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// about is what is known of a content that was stored.
+func (x *Executor) about(id, name string, made time.Time, o storage.Object) KeptInput {
+	known := KeptInput{ID: id, Name: name, Bytes: o.Bytes, SHA256: o.SHA256, MediaType: o.MediaType}
+	if x.retention > 0 {
+		known.ExpiresAt = new(made.Add(x.retention).UTC().Truncate(time.Second))
+	}
+	return known
+}
+
+// inputID returns a new id: sortable by time, with 80 random bits.
+func inputID(made time.Time) (string, error) {
+	id, err := NewID(made)
+	return "file_" + strings.TrimPrefix(id, "run_"), err
+}
+
+// Gather finds and fetches a request's inputs, for a /mnt/data of so many bytes.
+func (x *Executor) Gather(ctx context.Context, owner string, all *Inputs, room int64, work *intake.Workspace) ([]runner.Input, error) {
+	if err := x.findInputs(ctx, owner, all, room); err != nil {
+		return nil, err
+	}
+	budget := min(x.maxUpload, room-all.Size())
+	if err := x.fetchAll(ctx, all, budget, work); err != nil {
+		return nil, err
+	}
+	return all.Spec(), nil
+}
+
+// Fetch gets one file by its URL, of at most so many bytes.
+func (x *Executor) Fetch(ctx context.Context, in *Input, most int64, work *intake.Workspace) error {
+	return x.fetchAll(ctx, &Inputs{List: []*Input{in}}, min(x.maxUpload, most), work)
+}

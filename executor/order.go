@@ -1,0 +1,164 @@
+package executor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"notebox/access"
+	"notebox/executor/intake"
+	"notebox/runner"
+)
+
+// Order is what a caller wants to be run, in no protocol's words. A nil field was not
+// given.
+type Order struct {
+	// One of these is the program.
+	Code       *string
+	Cells      []string
+	Notebook   []byte  // nbformat 4 or 3, as JSON
+	Entrypoint *string // a file of Inputs, or of the session
+
+	Language     *string // or an alias of it; nil: what the program is, or else the default
+	MediaType    string  // of a program that was sent by itself; else ""
+	Inputs       Inputs
+	Env          map[string]string
+	Dependencies []string
+	Network      *bool
+	Timeout      *float64 // seconds
+	Session      *string  // that it runs in; nil: in a sandbox of its own
+	StopOnError  *bool    // nil: true
+	LinkImages   bool     // the result has no bytes of images
+
+	// Until is when the run is cut off, its wait for a place included. The zero value:
+	// Timeout alone bounds it.
+	Until time.Time
+	// NoPackages is of a protocol that has no word for packages: no hint speaks of them.
+	NoPackages bool
+
+	Base     string // what links start with
+	Key      string // stands for the run, see idempotency.go; "" for none
+	Detached bool   // it goes on without its caller, and its end is kept; so does one with a Key
+
+	// Work has the files of Inputs; the run removes it. nil: there are none.
+	Work *intake.Workspace
+	// Sent calls what it is given when the caller has its answer: until then it keeps its
+	// place among the caller's runs. nil: at once.
+	Sent func(func())
+}
+
+// runID returns a new id: sortable by time, with 80 random bits.
+func NewID(now time.Time) (string, error) {
+	id, err := ulid.New(ulid.Timestamp(now), rand.Reader)
+	if err != nil {
+		return "", fmt.Errorf("run id: %w", err)
+	}
+	return "run_" + id.String(), nil
+}
+
+// Begin takes an order in: it returns the run that is to be started, or the one that the
+// order's Key stands for already. Where it returns one, Leave must be called. What is wrong
+// with an order is a *problem.
+func (x *Executor) Begin(ctx context.Context, caller *access.Caller, o *Order) (*Run, error) {
+	e := x.newExecution(caller, o)
+	e.ctx = below(e.ctx, ctx)
+	r := &Run{executor: x, owner: e.owner, own: e}
+	begun := false
+	defer func() {
+		if !begun { // by an error, or by a panic
+			r.Leave()
+		}
+	}()
+	if err := x.prepare(ctx, e, o); err != nil {
+		return nil, err
+	}
+	r.ID, r.Limits = e.id, e.plan.spec.Limits
+	var err error
+	if o.Key != "" {
+		r.ID, err = x.claimOrJoin(ctx, e, o.Key)
+	} else {
+		err = x.register(ctx, e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if lost := e.plan.session.whyLost(); lost != nil && r.ID == e.id {
+		return nil, lost // no reply that is there stands for the request
+	}
+	if r.ID != e.id {
+		r.Leave()
+		r.own = nil
+		r.joined = x.running.find(r.owner, r.ID)
+	}
+	begun = true
+	return r, nil
+}
+
+// prepare checks an order and makes the execution's plan.
+func (x *Executor) prepare(ctx context.Context, e *execution, o *Order) error {
+	p, err := x.makePlan(ctx, o, e.caller)
+	if err != nil {
+		return err
+	}
+	if lost := p.session.whyLost(); lost != nil && o.Key == "" {
+		return lost
+	}
+	if o.Key != "" {
+		err = x.intake.InTurn(ctx, e.owner, int64(len(o.Notebook)), func() error {
+			e.fingerprint, err = fingerprint(o, p)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	p.started, p.base = x.now(), o.Base
+	if p.spec.ID, err = NewID(p.started); err != nil {
+		return err
+	}
+	p.spec.Owner = e.owner
+	if !o.Until.IsZero() {
+		p.spec.WaitUntil = o.Until
+		p.spec.Limits.Timeout = min(x.maxTimeout, time.Until(o.Until))
+	}
+	e.id, e.plan = p.spec.ID, p
+	return nil
+}
+
+// run runs the plan and stores what it left. The end of ctx cancels the run, which
+// still has a result, with what it had produced until then.
+func (x *Executor) run(ctx context.Context, p *plan, to Listener) (*Result, error) {
+	events := x.newSink(ctx, p, to)
+	defer events.end()
+	asked := time.Now()
+	p.going.Store(events)
+	out, err := x.runnerOf(p).Run(ctx, p.spec, events)
+	p.place.Charge(cpuTime(out, err, time.Since(asked), p.spec.Limits))
+	if err != nil {
+		return nil, OfInputs(err)
+	}
+	x.log.InfoContext(ctx, "run", "run", p.spec.ID, "owner", p.spec.Owner, "status", string(out.Status),
+		"queue", out.Usage.Queue, "wall", out.Usage.Wall, "cpu", out.Usage.CPU)
+	switch {
+	case errors.Is(context.Cause(ctx), ErrClientGone):
+		return nil, ErrClientGone // what nobody waits for is not stored
+	case x.runs.Err() != nil && out.Status == runner.StatusCancelled && out.Notebook == nil && out.Usage.Wall == 0:
+		return nil, errNotBegun // so that it can be repeated
+	}
+	return x.reply(context.WithoutCancel(ctx), p, out, events), nil
+}
+
+// WhyNot is the error of a run that has no outcome.
+func (x *Executor) WhyNot(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case x.runs.Err() != nil:
+		return serviceEnding(err)
+	}
+	return err
+}

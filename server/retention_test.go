@@ -1,7 +1,0 @@
-package server
-
-import "testing"
-
-func TestWithoutRetentionNothingIsSwept(*testing.T) {
-	(&Executor{}).sweepRuns() // has nothing to wait for
-}

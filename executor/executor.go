@@ -106,7 +106,7 @@ type Executor struct {
 // NewExecutor returns an Executor.
 func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.Fetcher == nil || cfg.Intake == nil || cfg.Detached == nil || cfg.Ledger == nil {
-		return nil, errors.New("Runner, Store, Environments, Fetcher, Intake, Detached and Ledger must be set")
+		return nil, errors.New("executor: Runner, Store, Environments, Fetcher, Intake, Detached and Ledger must be set")
 	}
 	x := &Executor{
 		runner: cfg.Runner, sessions: cfg.Sessions, store: cfg.Store,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -47,7 +46,7 @@ func (x *Executor) fetchAll(ctx context.Context, all *Inputs, budget int64, work
 			if err == nil || errors.Is(err, intake.ErrWorkspace) {
 				return err
 			}
-			return &problem.Error{Status: http.StatusUnprocessableEntity, Field: in.Field + ".url", Text: fetch.Reason(ctx, err), Cause: fetch.WithoutURL(err)}
+			return &problem.Error{Status: problem.StatusUnfit, Field: in.Field + ".url", Text: fetch.Reason(ctx, err), Cause: fetch.WithoutURL(err)}
 		})
 	}
 	return group.Wait()

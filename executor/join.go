@@ -32,7 +32,7 @@ func (x *Executor) claimOrJoin(ctx context.Context, e *execution, key string) (s
 		}
 		if n >= 0 && newest.Execution == e.id {
 			// The store did what it called a failure: its client tried it twice.
-			e.position = &ledger.Position{chain, n, newest.Made}
+			e.position = &ledger.Position{Chain: chain, Claim: n, Made: newest.Made}
 			return e.id, nil
 		}
 		if newest.Closed {
@@ -50,7 +50,7 @@ func (x *Executor) claimOrJoin(ctx context.Context, e *execution, key string) (s
 		if n+1 >= maxClaims {
 			return "", busyKey("was tried %d times without success", maxClaims)
 		}
-		first, err := x.claim(ctx, e, ledger.Position{chain, n + 1, x.now().UTC()})
+		first, err := x.claim(ctx, e, ledger.Position{Chain: chain, Claim: n + 1, Made: x.now().UTC()})
 		if err != nil || first {
 			return e.id, err
 		}

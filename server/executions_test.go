@@ -354,7 +354,7 @@ func TestWishes(t *testing.T) {
 			}
 			var p *problem.Error
 			require.ErrorAs(t, err, &p)
-			require.Equal(t, 400, p.Status)
+			require.EqualValues(t, 400, p.Status)
 			require.Contains(t, p.Detail(), "Idempotency-Key: ")
 			require.Contains(t, p.Detail(), c.err)
 		})

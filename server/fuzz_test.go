@@ -20,7 +20,6 @@ import (
 	"notebox/environments"
 	"notebox/executor"
 	"notebox/executor/fetch"
-	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/runner/runnertest"
 	"notebox/storage"
@@ -73,18 +72,6 @@ func FuzzFileKey(f *testing.F) {
 		require.True(t, ok)
 		require.Equal(t, key, again)
 	})
-}
-
-// requireProblem answers a request with p, as every handler's error is.
-func requireProblem(t *testing.T, s *Server, p *problem.Error) {
-	t.Helper()
-	w := httptest.NewRecorder()
-	s.answerError(p, s.echo.NewContext(httptest.NewRequest(http.MethodGet, "/", nil), w))
-	require.GreaterOrEqual(t, w.Code, 400)
-	require.Less(t, w.Code, 600)
-	require.NotEmpty(t, http.StatusText(w.Code))
-	require.True(t, json.Valid(w.Body.Bytes()))
-	require.LessOrEqual(t, len(w.Header().Get("Retry-After")), 4)
 }
 
 // fuzzServer is a service whose runs are run's, and which stores nothing.

@@ -54,8 +54,8 @@ func TestRunWhileTheStoreIsAway(t *testing.T) {
 	require.Equal(t, onePixel, r.Images[0]["data"])
 	require.Empty(t, r.Notebook.URL)
 	require.Equal(t, []executor.Skipped{
-		{"/mnt/data/a.csv", text, true}, {"/mnt/data/dir/b.csv", text, true},
-		{"image_0.png", text, true}, {"notebook.ipynb", text, true},
+		{Path: "/mnt/data/a.csv", Reason: text, Retry: true}, {Path: "/mnt/data/dir/b.csv", Reason: text, Retry: true},
+		{Path: "image_0.png", Reason: text, Retry: true}, {Path: "notebook.ipynb", Reason: text, Retry: true},
 	}, r.Skipped)
 	require.NotContains(t, string(a.body), "internal")
 

@@ -93,7 +93,7 @@ func (s *Server) newEventStream(c echo.Context, id string, most int64, gone func
 }
 
 func (e *eventStream) Accepted()                { signal(e.right) }
-func (e *eventStream) Install(text string)      { e.put("install", executor.Installing{text}) }
+func (e *eventStream) Install(text string)      { e.put("install", executor.Installing{Text: text}) }
 func (e *eventStream) Output(entry any)         { e.put("output", entry) }
 func (e *eventStream) Clear(cell int)           { e.put("clear", clearing{cell}) }
 func (e *eventStream) File(entry executor.File) { e.put("file", entry) }

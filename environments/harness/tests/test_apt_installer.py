@@ -171,7 +171,7 @@ def test_an_archive_that_cannot_be_unpacked(
     subprocess.run(["dpkg-deb", "--build", package, archive], check=True)
     (root / "file" / "of-another-package").mkdir(parents=True)
     monkeypatch.setattr(image, "ROOT", str(root))
-    with pytest.raises(Unresolvable, match="^odd 1-1 cannot be unpacked$"):
+    with pytest.raises(Unresolvable, match=r"^odd 1-1 cannot be unpacked$"):
         image.unpack(str(archive), 1 << 30)
 
 
@@ -183,12 +183,12 @@ def test_an_archive_without_a_version(
     shown.write_text(f"#!/bin/sh\nprintf 'odd {version}'\n")
     shown.chmod(0o755)
     monkeypatch.setattr(image, "DPKG_DEB", str(shown))
-    with pytest.raises(Unresolvable, match="^odd.deb is no package that can be unpacked$"):
+    with pytest.raises(Unresolvable, match=r"^odd\.deb is no package that can be unpacked$"):
         image.unpack(str(tmp_path / "odd.deb"), 1 << 30)
 
 
 def test_what_is_no_archive(image: ModuleType, tmp_path: Path) -> None:
     archive = tmp_path / "odd.deb"
     archive.write_bytes(b"not an archive")
-    with pytest.raises(Unresolvable, match="^odd.deb is no package that can be unpacked$"):
+    with pytest.raises(Unresolvable, match=r"^odd\.deb is no package that can be unpacked$"):
         image.unpack(str(archive), 1 << 30)

@@ -70,38 +70,54 @@ type Installing struct {
 	Text string `json:"text"`
 }
 
-// installAndRun has the packages of a plan in its environment before it is run.
-func (x *Executor) installAndRun(ctx context.Context, p *plan, to Listener) (*Result, error) {
+// packages are those of one run.
+type packages struct {
+	layer   *dependencies.Layer // nil where none were asked for
+	failure *dependencies.Failure
+	said    tail // by the installer
+	entry   *Install
+}
+
+// install has the packages of a plan in its environment. Its result must be released.
+func (x *Executor) install(ctx context.Context, p *plan, place *access.Run, to Listener) (*packages, error) {
+	in := new(packages)
 	if p.dependencies.Empty() {
-		return x.run(ctx, p, to)
+		return in, nil
 	}
-	var said tail
 	layer, err := x.dependencies.Get(ctx, dependencies.Request{
 		Environment: *p.environment, Base: p.spec.Environment, Set: p.dependencies, Owner: p.spec.Owner, ID: p.spec.ID,
 		Text: func(text string) {
 			text = notebook.Plain(text)
-			said.add(text)
+			in.said.add(text)
 			to.Install(text)
 		},
-		Ran: charge(p.place),
+		Ran: charge(place),
 	})
-	var failure *dependencies.Failure
 	switch {
-	case errors.As(err, &failure):
-		return x.notInstalled(ctx, p, failure, said.String()), nil
+	case errors.As(err, &in.failure):
+		return in, nil
 	case err != nil:
 		return nil, err
 	}
-	defer layer.Release()
-	p.spec.Environment = layer.Environment
-	answer, err := x.run(ctx, p, to)
-	if unusable := (*runner.Error)(nil); errors.As(err, &unusable) && unusable.Code == runner.CodePackages {
-		return x.notInstalled(ctx, p, &dependencies.Failure{Name: dependencies.Unusable, Message: unusable.Message}, said.String()), nil
+	in.layer, p.spec.Environment = layer, layer.Environment
+	in.entry = &Install{OrEmpty(layer.Packages), layer.Took.Round(time.Millisecond).Seconds(), layer.Cached}
+	return in, nil
+}
+
+func (in *packages) release() {
+	if in.layer != nil {
+		in.layer.Release()
 	}
-	if err == nil {
-		answer.Install = &Install{OrEmpty(layer.Packages), layer.Took.Round(time.Millisecond).Seconds(), layer.Cached}
+}
+
+// hinder reports whether a run did not begin because of them, which is their failure then.
+func (in *packages) hinder(err error) bool {
+	var unusable *runner.Error
+	if in.layer == nil || !errors.As(err, &unusable) || unusable.Code != runner.CodePackages {
+		return false
 	}
-	return answer, err
+	in.failure = &dependencies.Failure{Name: dependencies.Unusable, Message: unusable.Message}
+	return true
 }
 
 // charge has the caller pay for the installer's CPU time.
@@ -112,12 +128,12 @@ func charge(place *access.Run) func(*runner.Outcome, error, time.Duration, runne
 }
 
 // notInstalled is the reply of a run that could not begin, with the installer's words.
-func (x *Executor) notInstalled(ctx context.Context, p *plan, f *dependencies.Failure, said string) *Result {
-	events := x.newSink(ctx, p, Silence{})
-	a := x.reply(context.WithoutCancel(ctx), p, &runner.Outcome{Status: runner.StatusError}, events)
+func (x *Executor) notInstalled(ctx context.Context, p *plan, in *packages) *Result {
+	f, events := in.failure, x.newSink(ctx, p, Silence{})
+	a := x.result(context.WithoutCancel(ctx), p, &runner.Outcome{Status: runner.StatusError}, events)
 	message := strings.TrimSpace(notebook.Plain(f.Message))
 	a.Error = &exception{Name: f.Name, Message: message}
-	a.Text = shorten(context.WithoutCancel(ctx), events.keeper, endLine(said)+f.Name+": "+message+"\n")
+	a.Text = shorten(context.WithoutCancel(ctx), events.keeper, endLine(in.said.String())+f.Name+": "+message+"\n")
 	a.Hint = hintForPackages(p, f.Name)
 	return a
 }
@@ -125,16 +141,16 @@ func (x *Executor) notInstalled(ctx context.Context, p *plan, f *dependencies.Fa
 func hintForPackages(p *plan, name string) string {
 	switch name {
 	case dependencies.TooLarge:
-		return "The packages in dependencies are larger than a set may be: ask for fewer or smaller ones, or use what is there, such as " + packages(p) + "."
+		return "The packages in dependencies are larger than a set may be: ask for fewer or smaller ones, or use what is there, such as " + packagesOf(p) + "."
 	case dependencies.TooSlow:
-		return "The packages in dependencies took too long to install: ask for fewer or smaller ones, or use what is there, such as " + packages(p) + "."
+		return "The packages in dependencies took too long to install: ask for fewer or smaller ones, or use what is there, such as " + packagesOf(p) + "."
 	case dependencies.TooNoisy, dependencies.Crashed:
-		return "The installer of the packages in dependencies did not get to its end, and no code was run: ask for fewer or smaller ones, or use what is there, such as " + packages(p) + "."
+		return "The installer of the packages in dependencies did not get to its end, and no code was run: ask for fewer or smaller ones, or use what is there, such as " + packagesOf(p) + "."
 	}
 	if name == dependencies.Unusable {
-		return "The packages in dependencies hide what the kernel itself needs, and no code was run: leave out those that are other versions of its own parts, or use what is there, such as " + packages(p) + "."
+		return "The packages in dependencies hide what the kernel itself needs, and no code was run: leave out those that are other versions of its own parts, or use what is there, such as " + packagesOf(p) + "."
 	}
-	return "The packages in dependencies cannot be had together, and no code was run: check their names and versions against what the installer says in text, or leave them out and use what is there, such as " + packages(p) + "."
+	return "The packages in dependencies cannot be had together, and no code was run: check their names and versions against what the installer says in text, or leave them out and use what is there, such as " + packagesOf(p) + "."
 }
 
 // InstallForSession is installAndRun for a session, which has no run to tell of it. The

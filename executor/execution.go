@@ -191,7 +191,7 @@ func (e *execution) end(end *ending) {
 	close(e.known)
 }
 
-// perform fetches, runs and makes the reply.
+// perform runs e, and makes its end of what came of it.
 func (x *Executor) perform(e *execution, to Listener) (end *ending) {
 	defer e.work.Clear(e.ctx)
 	defer func() {
@@ -199,12 +199,12 @@ func (x *Executor) perform(e *execution, to Listener) (end *ending) {
 			end = &ending{problem: problem.Panicked(v)}
 		}
 	}()
-	answer, err := x.fetchAndRun(e, to)
+	result, err := x.attempt(e, to)
 	switch {
 	case err == nil:
 	case errors.Is(context.Cause(e.ctx), errCancelled):
 		sink := x.newSink(e.ctx, e.plan, Silence{})
-		answer = x.reply(context.WithoutCancel(e.ctx), e.plan, &runner.Outcome{Status: runner.StatusCancelled}, sink)
+		result = x.result(context.WithoutCancel(e.ctx), e.plan, &runner.Outcome{Status: runner.StatusCancelled}, sink)
 	case errors.Is(context.Cause(e.ctx), ErrClientGone):
 		return &ending{problem: ProblemOf(ErrClientGone)}
 	case x.runs.Err() != nil:
@@ -212,23 +212,25 @@ func (x *Executor) perform(e *execution, to Listener) (end *ending) {
 	default:
 		return &ending{problem: ProblemOf(err)}
 	}
-	raw, err := EncodeJSON(answer)
+	raw, err := EncodeJSON(result)
 	if err != nil {
 		return &ending{problem: ProblemOf(err)}
 	}
-	e.answer = answer
+	e.answer = result
 	return &ending{reply: raw}
 }
 
-func (x *Executor) fetchAndRun(e *execution, to Listener) (*Result, error) {
-	p := e.plan
+// attempt takes the steps of a run: a place among its caller's, its inputs, its packages,
+// the runner, and what is left. The end of e's context cancels the run, which still has a
+// result, with what it had produced until then.
+func (x *Executor) attempt(e *execution, to Listener) (*Result, error) {
+	ctx, p := e.ctx, e.plan
 	place, err := e.caller.BeginRun()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { e.sent(place.End) }()
-	p.place = place
-	if p.spec.Inputs, err = x.Gather(e.ctx, e.owner, p.inputs, p.spec.Limits.DataSize, e.work); err != nil {
+	if p.spec.Inputs, err = x.Gather(ctx, e.owner, p.inputs, p.spec.Limits.DataSize, e.work); err != nil {
 		return nil, err
 	}
 	if len(p.spec.Notebook) < LargeProgram {
@@ -236,7 +238,37 @@ func (x *Executor) fetchAndRun(e *execution, to Listener) (*Result, error) {
 	}
 	close(e.accepted)
 	to.Accepted()
-	return x.installAndRun(e.ctx, p, to)
+	packages, err := x.install(ctx, p, place, to)
+	if err != nil {
+		return nil, err
+	}
+	defer packages.release()
+	if packages.failure != nil {
+		return x.notInstalled(ctx, p, packages), nil
+	}
+	events := x.newSink(ctx, p, to)
+	defer events.end()
+	p.going.Store(events)
+	asked := time.Now()
+	out, err := x.runnerOf(p).Run(ctx, p.spec, events)
+	place.Charge(cpuTime(out, err, time.Since(asked), p.spec.Limits))
+	switch {
+	case packages.hinder(err):
+		return x.notInstalled(ctx, p, packages), nil
+	case err != nil:
+		return nil, OfInputs(err)
+	}
+	x.log.InfoContext(ctx, "run", "run", p.spec.ID, "owner", p.spec.Owner, "status", string(out.Status),
+		"queue", out.Usage.Queue, "wall", out.Usage.Wall, "cpu", out.Usage.CPU)
+	switch {
+	case errors.Is(context.Cause(ctx), ErrClientGone):
+		return nil, ErrClientGone // what nobody waits for is not stored
+	case x.runs.Err() != nil && out.Status == runner.StatusCancelled && out.Notebook == nil && out.Usage.Wall == 0:
+		return nil, errNotBegun // so that it can be repeated
+	}
+	result := x.result(context.WithoutCancel(ctx), p, out, events)
+	result.Install = packages.entry
+	return result, nil
 }
 
 // conclude stores how e ended, if that is kept. The cause of a failure is logged here,

@@ -98,7 +98,7 @@ func missing(e *notebook.Exception) string {
 
 // toInstall says how code gets what is not there, or does without.
 func toInstall(p *plan, what string) string {
-	use := "use what is there, such as " + packages(p) + "."
+	use := "use what is there, such as " + packagesOf(p) + "."
 	switch {
 	case p.installs && p.session == nil:
 		return what + " is not installed: name the package that has it in dependencies, as " + p.environment.Dependencies.Notation + " does, or " + use
@@ -147,7 +147,7 @@ func hintForError(p *plan, e *notebook.Exception) string {
 	case e.Name == "ReferenceError" && strings.HasPrefix(e.Message, "require is not defined"):
 		return "There is no require() here: use import, as in import fs from \"node:fs\"."
 	case e.Name == "FileNotFoundError" && (strings.Contains(e.Traceback, "_execute_child") || strings.Contains(e.Traceback, "subprocess.py")):
-		return "The program that the code starts, or the folder to start it in, is not there, and code cannot install programs: do the same with a package, such as " + packages(p) + "."
+		return "The program that the code starts, or the folder to start it in, is not there, and code cannot install programs: do the same with a package, such as " + packagesOf(p) + "."
 	case e.Name == "FileNotFoundError" || e.Name == "NotFound" || noSuchFile.MatchString(e.Message):
 		return whereFiles(p)
 	case e.Name == "StdinNotImplementedError" || e.Name == "EOFError" && strings.Contains(e.Traceback, "input("):
@@ -221,7 +221,7 @@ func className(name string) string {
 	return name
 }
 
-func packages(p *plan) string {
+func packagesOf(p *plan) string {
 	var names []string
 	for _, pkg := range p.environment.Packages {
 		names = append(names, pkg.Name)

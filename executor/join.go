@@ -21,10 +21,17 @@ const (
 
 // claimOrJoin returns the id of the execution that a key stands for: e's, if it is
 // the first, else that of the one to join.
-func (x *Executor) claimOrJoin(ctx context.Context, e *execution, key string) (string, error) {
+func (x *Executor) claimOrJoin(ctx context.Context, e *execution, o *Order) (id string, err error) {
+	err = x.intake.InTurn(ctx, e.owner, int64(len(o.Notebook)), func() error {
+		e.fingerprint, err = fingerprint(o, e.plan)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
 	// A claim that the client's leaving cut off would be nobody's.
 	ctx = context.WithoutCancel(ctx)
-	chain := ledger.ChainOf(e.owner, key)
+	chain := ledger.ChainOf(e.owner, o.Key)
 	for range claimTries {
 		newest, n, err := x.book.Last(ctx, chain)
 		if err != nil {

@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 
 	"notebox/access"
 	"notebox/executor/intake"
-	"notebox/runner"
 )
 
 // Order is what a caller wants to be run, in no protocol's words. A nil field was not
@@ -73,20 +71,23 @@ func (x *Executor) Begin(ctx context.Context, caller *access.Caller, o *Order) (
 			r.Leave()
 		}
 	}()
-	if err := x.prepare(ctx, e, o); err != nil {
+	p, err := x.makePlan(ctx, o, caller)
+	if err != nil {
 		return nil, err
 	}
-	r.ID, r.Limits = e.id, e.plan.spec.Limits
-	var err error
-	if o.Key != "" {
-		r.ID, err = x.claimOrJoin(ctx, e, o.Key)
-	} else {
+	e.id, e.plan = p.spec.ID, p
+	r.ID, r.Limits = e.id, p.spec.Limits
+	lost := p.session.whyLost()
+	switch {
+	case o.Key != "":
+		r.ID, err = x.claimOrJoin(ctx, e, o)
+	case lost == nil:
 		err = x.register(ctx, e)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if lost := e.plan.session.whyLost(); lost != nil && r.ID == e.id {
+	if lost != nil && r.ID == e.id {
 		return nil, lost // no reply that is there stands for the request
 	}
 	if r.ID != e.id {
@@ -96,60 +97,6 @@ func (x *Executor) Begin(ctx context.Context, caller *access.Caller, o *Order) (
 	}
 	begun = true
 	return r, nil
-}
-
-// prepare checks an order and makes the execution's plan.
-func (x *Executor) prepare(ctx context.Context, e *execution, o *Order) error {
-	p, err := x.makePlan(ctx, o, e.caller)
-	if err != nil {
-		return err
-	}
-	if lost := p.session.whyLost(); lost != nil && o.Key == "" {
-		return lost
-	}
-	if o.Key != "" {
-		err = x.intake.InTurn(ctx, e.owner, int64(len(o.Notebook)), func() error {
-			e.fingerprint, err = fingerprint(o, p)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	p.started, p.base = x.now(), o.Base
-	if p.spec.ID, err = NewID(p.started); err != nil {
-		return err
-	}
-	p.spec.Owner = e.owner
-	if !o.Until.IsZero() {
-		p.spec.WaitUntil = o.Until
-		p.spec.Limits.Timeout = min(x.maxTimeout, time.Until(o.Until))
-	}
-	e.id, e.plan = p.spec.ID, p
-	return nil
-}
-
-// run runs the plan and stores what it left. The end of ctx cancels the run, which
-// still has a result, with what it had produced until then.
-func (x *Executor) run(ctx context.Context, p *plan, to Listener) (*Result, error) {
-	events := x.newSink(ctx, p, to)
-	defer events.end()
-	asked := time.Now()
-	p.going.Store(events)
-	out, err := x.runnerOf(p).Run(ctx, p.spec, events)
-	p.place.Charge(cpuTime(out, err, time.Since(asked), p.spec.Limits))
-	if err != nil {
-		return nil, OfInputs(err)
-	}
-	x.log.InfoContext(ctx, "run", "run", p.spec.ID, "owner", p.spec.Owner, "status", string(out.Status),
-		"queue", out.Usage.Queue, "wall", out.Usage.Wall, "cpu", out.Usage.CPU)
-	switch {
-	case errors.Is(context.Cause(ctx), ErrClientGone):
-		return nil, ErrClientGone // what nobody waits for is not stored
-	case x.runs.Err() != nil && out.Status == runner.StatusCancelled && out.Notebook == nil && out.Usage.Wall == 0:
-		return nil, errNotBegun // so that it can be repeated
-	}
-	return x.reply(context.WithoutCancel(ctx), p, out, events), nil
 }
 
 // WhyNot is the error of a run that has no outcome.

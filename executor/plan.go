@@ -40,9 +40,8 @@ type plan struct {
 	entrypoint  string  // the program's file below /mnt/data; "" for code
 	linkImages  bool
 	started     time.Time
-	base        string      // what links start with
-	place       *access.Run // of the caller's runs; nil without keys
-	session     *inSession  // nil: in a sandbox of its own
+	base        string     // what links start with
+	session     *inSession // nil: in a sandbox of its own
 
 	dependencies dependencies.Set // packages to be there
 	installs     bool             // those like it may have packages: of a session when it is opened
@@ -121,7 +120,14 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 		return nil, err
 	}
 	span.SetAttributes(attribute.Int("notebox.notebook.bytes", len(p.spec.Notebook)))
-	return p, nil
+	p.started, p.base = x.now(), o.Base
+	p.spec.Owner = caller.Owner()
+	if !o.Until.IsZero() {
+		p.spec.WaitUntil = o.Until
+		p.spec.Limits.Timeout = min(x.maxTimeout, time.Until(o.Until))
+	}
+	p.spec.ID, err = NewID(p.started)
+	return p, err
 }
 
 // TooMuch refuses inputs that /mnt/data, of so many bytes, cannot hold.

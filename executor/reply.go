@@ -62,8 +62,8 @@ type usage struct {
 	PeakMemory int64 `json:"peak_memory_bytes"`
 }
 
-// reply makes the answer of what is left of a run.
-func (x *Executor) reply(ctx context.Context, p *plan, out *runner.Outcome, events *sink) *Result {
+// result makes the result of what is left of a run.
+func (x *Executor) result(ctx context.Context, p *plan, out *runner.Outcome, events *sink) *Result {
 	events.end()
 	executed, result, complete := x.decode(ctx, p, out, events)
 	if out.Status == runner.StatusOK && result.Error != nil {

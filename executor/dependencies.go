@@ -58,7 +58,7 @@ func (x *Executor) DependenciesOf(env *environments.Environment, asked []string)
 	return set, p
 }
 
-// installEntry is what a reply says of the packages that were asked for.
+// Install is what a result says of the packages that were asked for.
 type Install struct {
 	Packages []environments.Package `json:"packages"` // with what they need; none where the image has all
 	Seconds  float64                `json:"seconds"`

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -20,11 +21,11 @@ import (
 	"notebox/runner"
 )
 
-// ExecutorConfig is what an Executor is made of. Runner, Store, Environments, Fetcher, Intake, Detached and Ledger must be set.
-type ExecutorConfig struct {
+// Config is what an Executor is made of. Runner, Store, Environments and Intake must be set.
+type Config struct {
 	Runner       runner.Runner
 	Sessions     runner.Sessions // that orders may name; nil: none are offered
-	Store        ExecutorStore
+	Store        Store
 	Environments []environments.Environment // the first is the default's language
 	// Available reports whether the image of an environment is there; called for each
 	// order. nil: all are.
@@ -37,11 +38,11 @@ type ExecutorConfig struct {
 	Limits     runner.Limits  // of a run that asks for nothing else; the zero value is runner.DefaultLimits
 	MaxTimeout time.Duration  // that an order may ask for; 0 is DefaultMaxTimeout
 	MaxUpload  int64          // bytes of what is fetched; 0 is DefaultMaxUpload
-	Fetcher    *fetch.Fetcher // gets the URLs of inputs
+	Fetcher    *fetch.Fetcher // gets the URLs of inputs; nil: from public hosts alone
 	Intake     *intake.Intake // of what orders bring
-	Detached   *intake.Places // bounds the executions that go on without their caller
+	Detached   *intake.Places // bounds the runs that go on without their caller; nil: as many as there are
 
-	Ledger *ledger.Book // of what outlives a request
+	Ledger *ledger.Book // of what outlives a request; nil: one in Store that is no other service's
 	// Retention is how long what a run leaves, and what is kept for later runs, stays in
 	// Store. 0: nothing of it is removed.
 	Retention time.Duration
@@ -55,8 +56,8 @@ type ExecutorConfig struct {
 	Now    func() time.Time    // nil: time.Now
 }
 
-// ExecutorStore keeps what runs leave behind; *storage.Store is one.
-type ExecutorStore interface {
+// Store keeps what runs leave behind; *storage.Store is one.
+type Store interface {
 	ledger.Store
 	// Link returns base + "/v1/files/" + the escaped key and its signature.
 	Link(ctx context.Context, key, base string) (link string, expires time.Time, err error)
@@ -67,17 +68,18 @@ type ExecutorStore interface {
 	Sweep(ctx context.Context, before time.Time) (removed int, err error)
 }
 
-// Defaults of ExecutorConfig's limits.
+// Defaults of Config's limits.
 const (
 	DefaultMaxTimeout = 300 * time.Second // proxies and people give up before
 	DefaultMaxUpload  = 512 << 20         // as much as /mnt/data holds
+	DefaultResultTTL  = 24 * time.Hour    // as long as the links in a result work
 )
 
 // Executor runs orders, and stores what they leave. It knows no protocol.
 type Executor struct {
 	runner       runner.Runner
 	sessions     runner.Sessions
-	store        ExecutorStore
+	store        Store
 	environments []environments.Environment
 	available    func(environment string) bool
 	network      runner.Network
@@ -103,10 +105,10 @@ type Executor struct {
 	now       func() time.Time
 }
 
-// NewExecutor returns an Executor.
-func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
-	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.Fetcher == nil || cfg.Intake == nil || cfg.Detached == nil || cfg.Ledger == nil {
-		return nil, errors.New("executor: Runner, Store, Environments, Fetcher, Intake, Detached and Ledger must be set")
+// New returns an Executor.
+func New(cfg Config) (*Executor, error) {
+	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.Intake == nil {
+		return nil, errors.New("executor: Runner, Store, Environments and Intake must be set")
 	}
 	x := &Executor{
 		runner: cfg.Runner, sessions: cfg.Sessions, store: cfg.Store,
@@ -140,8 +142,18 @@ func NewExecutor(cfg ExecutorConfig) (*Executor, error) {
 		x.now = time.Now
 	}
 	x.running.byID = map[string]*execution{}
-	x.running.detached = cfg.Detached
-	x.book = cfg.Ledger
+	if x.running.detached = cfg.Detached; x.running.detached == nil {
+		x.running.detached = &intake.Places{Most: math.MaxInt, Share: func() bool { return false }}
+	}
+	if x.book = cfg.Ledger; x.book == nil {
+		x.book = ledger.New(x.store, "", DefaultResultTTL, x.now)
+	}
+	if x.fetcher == nil {
+		var err error
+		if x.fetcher, err = fetch.New(nil); err != nil {
+			return nil, err
+		}
+	}
 	x.runs, x.cancelRuns = context.WithCancel(context.Background())
 	x.background.Go(x.sweepRecords)
 	x.background.Go(x.sweepRuns)

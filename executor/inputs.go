@@ -42,6 +42,7 @@ type Input struct {
 	Stored func() (io.ReadCloser, error) // opens a kept input, once it was found
 }
 
+// Open returns the content. It must be closed.
 func (in *Input) Open() (io.ReadCloser, error) {
 	switch {
 	case in.Stored != nil:
@@ -95,6 +96,7 @@ func (all *Inputs) Add(field, name string) (*Input, *problem.Error) {
 	return in, nil
 }
 
+// Size is that of all together, in bytes.
 func (all *Inputs) Size() int64 {
 	var sum int64
 	for _, in := range all.List {
@@ -103,6 +105,7 @@ func (all *Inputs) Size() int64 {
 	return sum
 }
 
+// Spec is what a runner takes of them.
 func (all *Inputs) Spec() []runner.Input {
 	var out []runner.Input
 	for _, in := range all.List {

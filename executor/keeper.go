@@ -48,7 +48,7 @@ var (
 
 // keeper stores what one run leaves and makes links to it.
 type keeper struct {
-	store   ExecutorStore
+	store   Store
 	log     *slog.Logger
 	started time.Time
 	run     string

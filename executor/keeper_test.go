@@ -36,7 +36,7 @@ func TestStoreThatHangs(t *testing.T) {
 }
 
 // hangingPut reads what it is given, and never says that it has it.
-type hangingPut struct{ ExecutorStore }
+type hangingPut struct{ Store }
 
 func (hangingPut) Replay(content io.Reader, _ string) io.ReadCloser { return io.NopCloser(content) }
 

@@ -49,7 +49,7 @@ type Order struct {
 	Sent func(func())
 }
 
-// runID returns a new id: sortable by time, with 80 random bits.
+// NewID returns a new id: sortable by time, with 80 random bits.
 func NewID(now time.Time) (string, error) {
 	id, err := ulid.New(ulid.Timestamp(now), rand.Reader)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // storeAtOnce is how many images of one run are stored at one time.
 const storeAtOnce = 4
 
+// StreamOutput is text of stdout or stderr.
 type StreamOutput struct {
 	Cell     int                 `json:"cell"`
 	Type     notebook.OutputType `json:"type"`
@@ -44,6 +45,7 @@ type errorOutput struct {
 	Traceback string              `json:"traceback"`
 }
 
+// BlobLink is where an image or another blob of an output is.
 type BlobLink struct {
 	Name string `json:"name"`
 	URL  string `json:"url"` // empty where it could not be stored

@@ -231,6 +231,7 @@ func (x *Executor) environment(o *Order, book []byte, entrypoint string) (*envir
 	return chosen, nil
 }
 
+// ByLanguage finds an environment by its language or an alias; nil where there is none.
 func (x *Executor) ByLanguage(language string) *environments.Environment {
 	for i := range x.environments {
 		e := &x.environments[i]
@@ -305,10 +306,12 @@ func (p *plan) kernel() notebook.Kernel {
 	return KernelOf(p.environment)
 }
 
+// KernelOf is what a notebook for an environment says that it is for.
 func KernelOf(env *environments.Environment) notebook.Kernel {
 	return notebook.Kernel{Name: env.Kernel.Name, DisplayName: env.DisplayName, Language: env.Language}
 }
 
+// MakeNotebook makes a notebook of cells, or has one that a caller sent be for a kernel.
 func MakeNotebook(cells []string, book []byte, kernel notebook.Kernel) ([]byte, error) {
 	if book == nil {
 		raw, err := notebook.New(cells, kernel)

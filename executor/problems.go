@@ -13,7 +13,7 @@ import (
 	"notebox/runner"
 )
 
-// runProblemOf gives an error of a run, or of a session, its public face.
+// ProblemOf gives an error of a run, or of a session, its public face.
 func ProblemOf(err error) *problem.Error {
 	var p *problem.Error
 	var ofRunner *runner.Error

@@ -69,7 +69,7 @@ func (s *sink) urls() map[string]string {
 	return s.teller.urls
 }
 
-// fileEntry is a file that a run created or changed, as the reply names it. One that
+// File is a file that a run created or changed. One that
 // could not be stored has an error, its path, name and size.
 type File struct {
 	Path      string     `json:"path"`

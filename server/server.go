@@ -116,7 +116,7 @@ const (
 
 // Store keeps what runs leave behind; *storage.Store is one.
 type Store interface {
-	executor.ExecutorStore
+	executor.Store
 	// Sign returns the query by which Verify knows a link of another path to key.
 	Sign(key string) (query url.Values, expires time.Time, err error)
 	// Verify returns nil if q holds a link's signature for key that has not expired.
@@ -241,7 +241,7 @@ func New(cfg Config) (*Server, error) {
 	if s.browsers, err = newBrowserRules(s.keys.Len() > 0, s.listen, s.publicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	if s.intake, err = intake.NewIntake(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.log); err != nil {
+	if s.intake, err = intake.New(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.log); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
@@ -249,7 +249,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), s.now)
 	seen := &witness{next: cfg.Runner, now: s.now}
-	if s.executor, err = executor.NewExecutor(executor.ExecutorConfig{
+	if s.executor, err = executor.New(executor.Config{
 		Runner: seen, Sessions: cfg.Sessions, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
 		Network: cfg.Network, Dependencies: cfg.Dependencies, Limits: cfg.Limits, MaxTimeout: cfg.MaxTimeout, MaxUpload: cfg.MaxUpload,
 		Intake: s.intake, Fetcher: s.fetcher, Detached: s.detached, Ledger: s.book,

@@ -92,6 +92,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return err
 }
 
+// Parse refuses what is no URL to fetch.
 func Parse(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {

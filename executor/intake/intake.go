@@ -25,10 +25,10 @@ type Intake struct {
 // within it.
 const intakeRetry = 2 * time.Second
 
-// NewIntake returns one for so many large requests at one time. share reports whether there
+// New returns one for so many large requests at one time. share reports whether there
 // are several owners, none of whom takes all places. dir is a folder of its own; what an
 // earlier process left there is removed.
-func NewIntake(dir string, most int, share func() bool, log *slog.Logger) (*Intake, error) {
+func New(dir string, most int, share func() bool, log *slog.Logger) (*Intake, error) {
 	if err := sweepWorkspaces(dir); err != nil {
 		return nil, fmt.Errorf("temporary folder: %w", err)
 	}

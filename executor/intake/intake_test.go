@@ -12,7 +12,7 @@ import (
 
 // TestDecodingIsInTurns: many large texts of one key do not hold up another's.
 func TestDecodingIsInTurns(t *testing.T) {
-	intake, err := NewIntake(t.TempDir(), 1, func() bool { return true }, slog.New(slog.DiscardHandler))
+	intake, err := New(t.TempDir(), 1, func() bool { return true }, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	const one, two = "one", "two"
 	var leave []func()
@@ -46,7 +46,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "request-123"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "request-123", "1"), nil, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "other"), nil, 0o600))
-	_, err := NewIntake(dir, 1, nil, nil)
+	_, err := New(dir, 1, nil, nil)
 	require.NoError(t, err)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)

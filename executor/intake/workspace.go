@@ -166,6 +166,7 @@ func (w *Workspace) Spool(r io.Reader) (*Spool, error) {
 	return &Spool{path: path, Size: size}, err
 }
 
+// Bytes is the text.
 func (s *Spool) Bytes() ([]byte, error) {
 	if s.path == "" {
 		return s.small, nil

@@ -43,6 +43,7 @@ type Position struct {
 	Made  time.Time
 }
 
+// ClaimKey is the key of the n-th claim of a chain.
 func ClaimKey(chain string, n int) string { return fmt.Sprintf("%s.%04d", chain, n) }
 
 // ChainOf is the chain of an owner's Idempotency-Key, of which only a hash is kept.
@@ -76,7 +77,7 @@ func (b *Book) Superseded(ctx context.Context, at *Position) bool {
 	return found && !c.Closed && c.Made.After(at.Made.Add(-SweepGrace))
 }
 
-// make tries to make a claim at a place; false says that another request did.
+// Claim tries to make a claim at a place; false says that another request did.
 func (b *Book) Claim(ctx context.Context, at Position, execution, fingerprint string) (bool, error) {
 	first, err := b.put(ctx, ClaimKey(at.Chain, at.Claim), Claim{Execution: execution, Fingerprint: fingerprint, Made: at.Made})
 	if err != nil || !first {

@@ -14,7 +14,8 @@ import (
 	"notebox/runner"
 )
 
-// reply is what POST /v1/execute answers. No list in it is ever null.
+// Result is what came of a run. No list in it is ever null. Its JSON is what the native API
+// answers, and what is stored.
 type Result struct {
 	ID        string        `json:"id"`
 	Status    runner.Status `json:"status"`
@@ -36,7 +37,7 @@ type Result struct {
 	keeper *keeper // of the run
 }
 
-// skippedEntry is what the run produced and the caller cannot have.
+// Skipped is what the run produced and the caller cannot have.
 type Skipped struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`

@@ -21,6 +21,7 @@ const Bash = "bash"
 // BashNames are what callers call it.
 var BashNames = []string{Bash, "sh", "shell"}
 
+// IsBash reports whether a language is bash, by one of its names.
 func IsBash(language string) bool { return slices.Contains(BashNames, strings.ToLower(language)) }
 
 // asksBash reports whether a request is one for bash: by its language, or else by the type
@@ -214,6 +215,7 @@ func (x *Executor) commandOf(cells []string, book []byte, mediaType string) (str
 	return cells[0], nil
 }
 
+// ByName finds an environment; nil where there is none.
 func (x *Executor) ByName(name string) *environments.Environment {
 	for i := range x.environments {
 		if x.environments[i].Name == name {
@@ -291,10 +293,10 @@ func (x *Executor) hintFor(p *plan, out *runner.Outcome, r *notebook.Result) str
 	return text
 }
 
-// SessionIDs are what sessionID makes.
+// SessionIDs are what NewSessionID makes.
 var SessionIDs = regexp.MustCompile(`^ses_[0-9A-HJKMNP-TV-Z]{26}$`)
 
-// sessionID returns a new id: sortable by time, with 80 random bits.
+// NewSessionID returns a new id: sortable by time, with 80 random bits.
 func NewSessionID(now time.Time) (string, error) {
 	id, err := NewID(now)
 	return "ses_" + strings.TrimPrefix(id, "run_"), err

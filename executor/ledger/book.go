@@ -99,7 +99,7 @@ type Book struct {
 	now      func() time.Time
 }
 
-// newBook returns one that writes as a service of this id; "" is an id of its own. Two
+// New returns a Book that writes as a service of this id; "" is an id of its own. Two
 // processes that run at one time must not have one id. ttl is how long results stay.
 func New(store Store, service string, ttl time.Duration, now func() time.Time) *Book {
 	return &Book{store: store, service: cmp.Or(service, rand.Text()), instance: rand.Text(), ttl: ttl, now: now}

@@ -2,7 +2,9 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -83,3 +85,70 @@ func messages(raw []byte) (n int) {
 	}
 	return n
 }
+
+// executeForMCP runs code of calls, with links that start with base.
+func (s *Server) executeForMCP(base string) mcp.Execute {
+	return func(ctx context.Context, head http.Header, e mcp.Execution, said func(string)) ([]byte, error) {
+		raw, err := s.runForMCP(ctx, base, head, e, said)
+		if err == nil || ctx.Err() != nil {
+			return raw, err
+		}
+		p := problemOf(err)
+		if why := refusalOf(p); why != "" {
+			s.observer.Refused(why)
+		}
+		if p.Cause != nil {
+			s.log.LogAttrs(ctx, levelOf(p), "a call of MCP failed", slog.Int("status", int(p.Status)), slog.String("error", p.Cause.Error()))
+		}
+		return nil, &mcp.Refusal{Status: int(p.Status), Detail: p.Detail()}
+	}
+}
+
+func (s *Server) runForMCP(ctx context.Context, base string, head http.Header, e mcp.Execution, said func(string)) ([]byte, error) {
+	caller, err := s.keys.Caller(presentedKey(head))
+	if err != nil {
+		return nil, err
+	}
+	if err := caller.MayBeginRun(); err != nil {
+		return nil, err
+	}
+	o := &executor.Order{Code: &e.Code, Language: &e.Language, Dependencies: e.Dependencies, Base: base}
+	if e.Session != "" {
+		o.Session = &e.Session
+	}
+	if e.Timeout != 0 {
+		o.Timeout = &e.Timeout
+	}
+	run, err := s.executor.Begin(ctx, caller, o)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Leave()
+	run.Start(sayer(said))
+	if _, err := run.Wait(ctx); err != nil {
+		return nil, err
+	}
+	return executor.EncodeJSON(run.Result())
+}
+
+// sayer hears of the text that a run puts out.
+type sayer func(string)
+
+// Install implements executor.Listener.
+func (s sayer) Install(text string) { s(text) }
+
+// Output implements executor.Listener.
+func (s sayer) Output(entry any) {
+	if text, ok := entry.(executor.StreamOutput); ok {
+		s(text.Text)
+	}
+}
+
+// Accepted implements executor.Listener.
+func (sayer) Accepted() {}
+
+// Clear implements executor.Listener.
+func (sayer) Clear(int) {}
+
+// File implements executor.Listener.
+func (sayer) File(executor.File) {}

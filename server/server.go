@@ -270,7 +270,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
-	s.mcp = mcp.NewHandler(inside{s.echo}, s.log)
+	s.mcp = mcp.NewHandler(inside{s.echo}, s.executeForMCP, s.log)
 	return s, nil
 }
 

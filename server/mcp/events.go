@@ -10,8 +10,8 @@ import (
 	"io"
 )
 
-// execution is the body of POST /v1/execute.
-type execution struct {
+// Execution is what a call runs: the body of POST /v1/execute.
+type Execution struct {
 	Code     string  `json:"code"`
 	Language string  `json:"language,omitempty"`
 	Session  string  `json:"session,omitempty"`
@@ -23,7 +23,7 @@ type execution struct {
 // execute runs code, and tells said of the text that its installer and it put out
 // meanwhile. It returns
 // the whole reply.
-func (a API) execute(ctx context.Context, e execution, said func(string)) ([]byte, error) {
+func (a API) execute(ctx context.Context, e Execution, said func(string)) ([]byte, error) {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("notebox: %w", err)

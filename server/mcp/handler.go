@@ -38,6 +38,7 @@ const (
 // Handler serves MCP over streamable HTTP.
 type Handler struct {
 	doer   Doer
+	run    func(base string) Execute // nil: doer runs code too
 	log    *slog.Logger
 	idle   time.Duration // SessionTimeout, but for tests
 	owners struct {
@@ -55,9 +56,11 @@ type owned struct {
 	handler *sdk.StreamableHTTPHandler
 }
 
-// NewHandler returns one whose calls go to doer, under the keys that came with them.
-func NewHandler(doer Doer, log *slog.Logger) *Handler {
-	h := &Handler{doer: doer, log: log, idle: SessionTimeout}
+// NewHandler returns one whose calls go to doer, under the keys that came with them, but for
+// those that run code: run makes what does that, with links that start with base; nil: doer
+// does.
+func NewHandler(doer Doer, run func(base string) Execute, log *slog.Logger) *Handler {
+	h := &Handler{doer: doer, run: run, log: log, idle: SessionTimeout}
 	h.owners.all = map[string]*owned{}
 	h.streams, h.end = context.WithCancel(context.Background())
 	_, _ = rand.Read(h.secret[:]) // it does not fail
@@ -115,9 +118,11 @@ func (h *Handler) of(r *http.Request, owner, base string) (*owned, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), listTime)
 	defer cancel()
-	server, err := NewServer(ctx, of(r.Header), func(req *sdk.CallToolRequest) API { return of(req.Extra.Header) }, Options{
-		Version: Version, Log: h.log, sessionID: func() string { return h.newID(owner) },
-	})
+	options := Options{Version: Version, Log: h.log, sessionID: func() string { return h.newID(owner) }}
+	if h.run != nil {
+		options.Execute = h.run(base)
+	}
+	server, err := NewServer(ctx, of(r.Header), func(req *sdk.CallToolRequest) API { return of(req.Extra.Header) }, options)
 	if err != nil {
 		return nil, err
 	}

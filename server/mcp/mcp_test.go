@@ -29,7 +29,7 @@ func (f doerFunc) Do(r *http.Request) (*http.Response, error) {
 const oneLanguage = `{"environments":[{"language":"python","display_name":"Python 3"}],"limits":{"timeout_seconds":30,"max_timeout_seconds":300}}`
 
 func TestSessionsExpire(t *testing.T) {
-	h := NewHandler(doerFunc(func(*http.Request) (int, string) { return 200, oneLanguage }), nil)
+	h := NewHandler(doerFunc(func(*http.Request) (int, string) { return 200, oneLanguage }), nil, nil)
 	h.idle = 50 * time.Millisecond
 	defer h.Close()
 	send := func(body, id string) *httptest.ResponseRecorder {
@@ -64,10 +64,10 @@ func TestNamesOfTools(t *testing.T) {
 func TestExecutions(t *testing.T) {
 	e, err := executionOf("python", json.RawMessage(`{"input":"print(1)","timeout":5}`))
 	require.NoError(t, err)
-	require.Equal(t, execution{Code: "print(1)", Language: "python", Timeout: 5}, e)
+	require.Equal(t, Execution{Code: "print(1)", Language: "python", Timeout: 5}, e)
 	e, err = executionOf("r", json.RawMessage(`{"code":"1","session":"s"}`))
 	require.NoError(t, err)
-	require.Equal(t, execution{Code: "1", Language: "r", Session: "s"}, e, "another session refuses it")
+	require.Equal(t, Execution{Code: "1", Language: "r", Session: "s"}, e, "another session refuses it")
 	for _, language := range []string{"python", "r"} { // and does not run without the session
 		_, err = executionOf(language, json.RawMessage(`{"code":"1","session":5}`))
 		require.ErrorContains(t, err, "session is a string")
@@ -75,14 +75,14 @@ func TestExecutions(t *testing.T) {
 	for _, language := range []string{"python", "r"} {
 		e, err = executionOf(language, json.RawMessage(`{"code":"1","dependencies":"a b"}`))
 		require.NoError(t, err)
-		require.Equal(t, execution{Code: "1", Language: language, Dependencies: []string{"a", "b"}}, e)
+		require.Equal(t, Execution{Code: "1", Language: language, Dependencies: []string{"a", "b"}}, e)
 		_, err = executionOf(language, json.RawMessage(`{"code":"1","dependencies":{"a":"1"}}`))
 		require.ErrorContains(t, err, "its dependencies are no list of strings")
 	}
 	for _, language := range []string{"python", "r"} { // null is as good as not given
 		e, err = executionOf(language, json.RawMessage(`{"code":"1","session":null,"timeout":null,"dependencies":null,"about":null}`))
 		require.NoError(t, err)
-		require.Equal(t, execution{Code: "1", Language: language}, e)
+		require.Equal(t, Execution{Code: "1", Language: language}, e)
 	}
 	_, err = executionOf("r", json.RawMessage(`{"input":"1"}`))
 	require.ErrorContains(t, err, "code is missing")
@@ -107,7 +107,7 @@ func TestEvents(t *testing.T) {
 		t.Run(c.desc, func(t *testing.T) {
 			api := API{Base: "http://x", Doer: doerFunc(func(*http.Request) (int, string) { return 200, c.stream })}
 			said := ""
-			reply, err := api.execute(context.Background(), execution{Code: "x"}, func(text string) { said += text })
+			reply, err := api.execute(context.Background(), Execution{Code: "x"}, func(text string) { said += text })
 			if c.failure != "" {
 				require.ErrorContains(t, err, c.failure)
 				return

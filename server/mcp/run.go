@@ -75,7 +75,7 @@ func (s *server) run(language string) sdk.ToolHandler {
 			return failure(err), nil
 		}
 		p := newProgress(ctx, req)
-		raw, err := s.api(req).execute(ctx, e, p.said)
+		raw, err := s.execute(ctx, req, e, p.said)
 		p.end()
 		if err != nil {
 			return failed(ctx, err)
@@ -85,7 +85,7 @@ func (s *server) run(language string) sdk.ToolHandler {
 }
 
 // executionOf reads the arguments. Those of Python as models break them, too.
-func executionOf(language string, raw json.RawMessage) (execution, error) {
+func executionOf(language string, raw json.RawMessage) (Execution, error) {
 	var given struct {
 		Code         json.RawMessage
 		Session      string
@@ -95,9 +95,9 @@ func executionOf(language string, raw json.RawMessage) (execution, error) {
 	err := json.Unmarshal(raw, &given)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && strings.EqualFold(wrong.Field, "session") { // it would run elsewhere
-		return execution{}, errors.New("session is a string: the id that create_session gave")
+		return Execution{}, errors.New("session is a string: the id that create_session gave")
 	}
-	e := execution{Session: given.Session, Timeout: given.Timeout, Language: language}
+	e := Execution{Session: given.Session, Timeout: given.Timeout, Language: language}
 	if language == "python" {
 		a, err := tool.ParseArguments(string(raw))
 		e.Code, e.Dependencies = a.Code, a.Dependencies

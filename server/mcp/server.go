@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -68,13 +69,29 @@ type Options struct {
 	Log     *slog.Logger // nil: nothing is logged
 	Budget  int          // of a result's text in tokens; 0 is tool.DefaultBudget
 
+	// Execute runs code for the caller whose headers these are, and returns the reply of the
+	// native API. said hears what is put out meanwhile. An error is a *Refusal if it is for
+	// the model. nil: the API is asked over HTTP.
+	Execute Execute
+
 	sessionID func() string // nil: the SDK's
 }
+
+// Execute is Options.Execute.
+type Execute func(ctx context.Context, head http.Header, e Execution, said func(string)) (reply []byte, err error)
 
 // server makes the tools of one API.
 type server struct {
 	api    func(*sdk.CallToolRequest) API // of a call: under its caller's key
+	direct Execute
 	budget int
+}
+
+func (s *server) execute(ctx context.Context, req *sdk.CallToolRequest, e Execution, said func(string)) ([]byte, error) {
+	if s.direct == nil {
+		return s.api(req).execute(ctx, e, said)
+	}
+	return s.direct(ctx, req.Extra.Header, e, said)
 }
 
 // NewServer returns an MCP server with a tool for each language that api has. of gives
@@ -87,7 +104,7 @@ func NewServer(ctx context.Context, api API, of func(*sdk.CallToolRequest) API, 
 	if of == nil {
 		of = func(*sdk.CallToolRequest) API { return api }
 	}
-	s := &server{api: of, budget: o.Budget}
+	s := &server{api: of, direct: o.Execute, budget: o.Budget}
 	out := sdk.NewServer(&sdk.Implementation{Name: "notebox", Title: "notebox", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: list.instructions(),
 		Logger:       o.Log,

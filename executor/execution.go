@@ -7,6 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"notebox/access"
 	"notebox/executor/intake"
 	"notebox/executor/ledger"
@@ -199,7 +202,9 @@ func (x *Executor) perform(e *execution, to Listener) (end *ending) {
 			end = &ending{problem: problem.Panicked(v)}
 		}
 	}()
-	result, err := x.attempt(e, to)
+	ctx, span := x.tracer.Start(e.ctx, "executor.Run", trace.WithAttributes(attribute.String(RunAttribute, e.id)))
+	defer EndSpan(span)()
+	result, err := x.attempt(ctx, e, to)
 	switch {
 	case err == nil:
 	case errors.Is(context.Cause(e.ctx), errCancelled):
@@ -221,10 +226,10 @@ func (x *Executor) perform(e *execution, to Listener) (end *ending) {
 }
 
 // attempt takes the steps of a run: a place among its caller's, its inputs, its packages,
-// the runner, and what is left. The end of e's context cancels the run, which still has a
-// result, with what it had produced until then.
-func (x *Executor) attempt(e *execution, to Listener) (*Result, error) {
-	ctx, p := e.ctx, e.plan
+// the runner, and what is left. The end of ctx cancels the run, which still has a result,
+// with what it had produced until then.
+func (x *Executor) attempt(ctx context.Context, e *execution, to Listener) (*Result, error) {
+	p := e.plan
 	place, err := e.caller.BeginRun()
 	if err != nil {
 		return nil, err

@@ -64,6 +64,8 @@ func NewID(now time.Time) (string, error) {
 func (x *Executor) Begin(ctx context.Context, caller *access.Caller, o *Order) (*Run, error) {
 	e := x.newExecution(caller, o)
 	e.ctx = below(e.ctx, ctx)
+	ctx, span := x.tracer.Start(ctx, "executor.Begin")
+	defer EndSpan(span)()
 	r := &Run{executor: x, owner: e.owner, own: e}
 	begun := false
 	defer func() {

@@ -107,6 +107,20 @@ func (s *service) ask(method, path, body string, headers ...string) (int, string
 	return res.StatusCode, string(answer)
 }
 
+// began begins an MCP session, and returns its id.
+func (s *service) began() string {
+	s.t.Helper()
+	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	req, err := http.NewRequest(http.MethodPost, s.url+"/mcp", strings.NewReader(body))
+	require.NoError(s.t, err)
+	req.Header.Set(asJSON, mediaJSON)
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	res, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(s.t, err)
+	defer res.Body.Close()
+	return res.Header.Get("Mcp-Session-Id")
+}
+
 const (
 	asJSON    = "Content-Type"
 	mediaJSON = "application/json"

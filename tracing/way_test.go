@@ -14,6 +14,7 @@ import (
 
 	"notebox/executor"
 	"notebox/runner/runnertest"
+	"notebox/server"
 	"notebox/storage"
 )
 
@@ -73,6 +74,50 @@ func TestFiveHops(t *testing.T) {
 	}
 }
 
+// TestEachProtocol goes the same way: what is between the request and the runner is one tree.
+func TestEachProtocol(t *testing.T) {
+	call := `{"call":{"id":"c","type":"function","function":{"name":"execute_python","arguments":"{\"code\":\"x\"}"}}}`
+	for _, c := range []struct{ desc, path, body string }{
+		{"a run in a session", "/v1/execute", `{"code":"x","session":"SESSION"}`},
+		{"a tool's call", "/v1/tools/call", call},
+		{"Dify's call", "/run_code", `{"sandbox_id":"SESSION","code":"x"}`},
+		{"MCP's call", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"x"}}}`},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			tracer, spans := recorded(t)
+			sessions := runnertest.NewFakeSessions()
+			s := newService(t, tracer, func(c *server.Config) { c.Sessions = sessions })
+			s.host.On("x", func(k *runnertest.Kernel) { k.Print("y\n") })
+			status, body := s.ask(http.MethodPost, "/v1/sessions", "{}", asJSON, mediaJSON)
+			require.Equal(t, http.StatusCreated, status, body)
+			head := []string{asJSON, mediaJSON, "Accept", "application/json, text/event-stream"}
+			if c.path == "/v1/execute" {
+				head = head[:2]
+			}
+			if c.path == "/mcp" {
+				head = append(head, "Mcp-Session-Id", s.began())
+			}
+			status, body = s.ask(http.MethodPost, c.path, strings.ReplaceAll(c.body, "SESSION", sessions.List("")[0].ID), head...)
+			require.Equal(t, http.StatusOK, status, body)
+			all := await(t, spans, "POST "+c.path)
+			byID := map[trace.SpanID]string{}
+			for _, s := range all {
+				byID[s.SpanContext.SpanID()] = s.Name
+			}
+			parents := map[string]string{}
+			for _, s := range all {
+				if strings.HasPrefix(s.Name, "executor.") || strings.HasPrefix(s.Name, "notebook.") {
+					parents[s.Name] = byID[s.Parent.SpanID()]
+				}
+			}
+			require.Equal(t, map[string]string{
+				"executor.Begin": "POST " + c.path, "notebook.New": "executor.Begin",
+				"executor.Run": "POST " + c.path, "notebook.Decode": "executor.Run",
+			}, parents)
+		})
+	}
+}
+
 // kinds are those of the objects of runs that were stored.
 func kinds(all tracetest.SpanStubs) map[string]bool {
 	out := map[string]bool{}
@@ -125,21 +170,23 @@ func requireTree(t *testing.T, all tracetest.SpanStubs) {
 	require.True(t, strings.HasPrefix(run, "run_"), run)
 	require.Equal(t, map[string]string{
 		"POST /v1/execute": "", // the caller's
-		"notebook.New":     "POST /v1/execute",
-		"runner.Run":       "POST /v1/execute",
+		"executor.Begin":   "POST /v1/execute",
+		"notebook.New":     "executor.Begin",
+		"executor.Run":     "POST /v1/execute",
+		"runner.Run":       "executor.Run",
 		"runner.queue":     "runner.Run",
 		"runner.acquire":   "runner.Run",
 		"runner.execute":   "runner.Run",
 		"runner.collect":   "runner.Run",
-		"notebook.Decode":  "POST /v1/execute",
+		"notebook.Decode":  "executor.Run",
 	}, parents)
 	for _, s := range all {
 		if s.Name == "storage.Put" {
-			want := map[string]string{"files": "runner.Run"}[value(s, "notebox.kind")]
-			if want == "" {
-				want = "POST /v1/execute"
-			}
-			require.Equal(t, want, byID[s.Parent.SpanID()], "of %s", value(s, "notebox.kind"))
+			want := map[string][]string{
+				"files": {"runner.Run"}, "notebook.ipynb": {"executor.Run"}, string(storage.KindResult): {"POST /v1/execute"},
+				"record": {"executor.Begin", "POST /v1/execute"}, // the lease, and the end
+			}[value(s, "notebox.kind")]
+			require.Contains(t, want, byID[s.Parent.SpanID()], "of %s", value(s, "notebox.kind"))
 		}
 	}
 	require.Equal(t, map[string]bool{"files": true, "notebook.ipynb": true}, kinds(all))

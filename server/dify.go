@@ -90,7 +90,7 @@ func (s *Server) difyFields(r *http.Request, work *intake.Workspace, call dify.C
 		return nil, ofBody(err, notWhole)
 	}
 	isJSON := mediaType == echo.MIMEApplicationJSON || strings.HasSuffix(mediaType, "+json") || r.Header.Get(echo.HeaderContentType) == ""
-	err = s.withText(r, work, body, func(raw []byte) error {
+	err = s.bodies.withText(r, work, body, func(raw []byte) error {
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})

@@ -60,7 +60,7 @@ func (s *Server) readMessage(r *http.Request, work *intake.Workspace) (own *http
 		return nil, 0, ofBody(err, notWhole)
 	}
 	own = r.WithContext(r.Context())
-	err = s.withText(r, work, body, func(raw []byte) error {
+	err = s.bodies.withText(r, work, body, func(raw []byte) error {
 		if notebook.ShapeOf(raw).Values > mcp.MaxValues {
 			return problem.Malformed("", "the message has more than %d values", mcp.MaxValues)
 		}

@@ -128,14 +128,6 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// slowBodyError is a body that did not keep pace, as against a deadline of
-// anything else, such as the store.
-type slowBodyError struct{ err error }
-
-func (e *slowBodyError) Error() string { return "the body came too slowly: " + e.err.Error() }
-
-func (e *slowBodyError) Unwrap() error { return e.err }
-
 // drain reads on for a while when the answer is that the body is not wanted.
 func (s *Server) drain(r *http.Request, status int) {
 	b, ok := r.Body.(*pacedBody)

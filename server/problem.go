@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,10 +12,6 @@ import (
 	"notebox/executor/problem"
 	"notebox/server/dify"
 )
-
-func unsupportedMedia(format string, args ...any) *problem.Error {
-	return &problem.Error{Status: http.StatusUnsupportedMediaType, Text: fmt.Sprintf(format, args...)}
-}
 
 // problemOf gives any error of a handler its public face.
 func problemOf(err error) *problem.Error {

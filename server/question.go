@@ -71,7 +71,7 @@ func (s *Server) readQuestion(r *http.Request, work *intake.Workspace) (*questio
 	}
 	q := new(question)
 	if mediaType == formType {
-		f := &form{server: s, work: work, names: questionParts, inputs: &q.inputs, set: q.setPart}
+		f := &form{of: s.bodies, work: work, names: questionParts, inputs: &q.inputs, set: q.setPart}
 		err = f.read(r, params["boundary"])
 	} else {
 		err = s.readQuestionJSON(r, work, q)
@@ -97,7 +97,7 @@ func (s *Server) readQuestionJSON(r *http.Request, work *intake.Workspace, q *qu
 	if err != nil {
 		return ofBody(err, notWhole)
 	}
-	return s.withText(r, work, body, func(raw []byte) error {
+	return s.bodies.withText(r, work, body, func(raw []byte) error {
 		if len(bytes.TrimSpace(raw)) == 0 {
 			return nil
 		}

@@ -1,22 +1,16 @@
 package server
 
 import (
-	"errors"
-	"math"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/labstack/echo/v4"
 )
 
 // request is a call of /v1/execute as it was written, in whichever form. A nil
@@ -40,59 +34,6 @@ type request struct {
 	linkImages bool            // ?images=url
 }
 
-// fileField is an entry of files.
-type fileField struct {
-	Name    *text `json:"name"`
-	Content *text `json:"content"` // in base64
-	Text    *text `json:"text"`    // as it stands
-	URL     *text `json:"url"`
-	ID      *text `json:"id"`
-}
-
-// text is a JSON string and nothing else; a plain Go string would take null.
-type text string
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (t *text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	tok, err := dec.ReadToken()
-	if err != nil {
-		return err
-	}
-	if tok.Kind() != jsontext.KindString {
-		return errors.New("must be a string")
-	}
-	*t = text(tok.String())
-	return nil
-}
-
-// seconds is a JSON number of any size: one that is too large for a float64 is
-// well-formed and out of range, which are different answers.
-type seconds float64
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (s *seconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	tok, err := dec.ReadToken()
-	if err != nil {
-		return err
-	}
-	if tok.Kind() != jsontext.KindNumber {
-		return errors.New("must be a number")
-	}
-	f, err := strconv.ParseFloat(tok.String(), 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return err
-	}
-	*s = seconds(f)
-	return nil
-}
-
-// jsonRules hold for every JSON text of a request.
-var jsonRules = json.JoinOptions(
-	json.RejectUnknownMembers(true),
-	jsontext.AllowDuplicateNames(false),
-	jsontext.AllowInvalidUTF8(false),
-)
-
 // order is what the request asks for.
 func (req *request) order() *executor.Order {
 	return &executor.Order{
@@ -101,18 +42,6 @@ func (req *request) order() *executor.Order {
 		Dependencies: plain(req.Dependencies), Network: req.Network, Timeout: (*float64)(req.Timeout),
 		Session: (*string)(req.Session), StopOnError: req.StopOnError, LinkImages: req.linkImages,
 	}
-}
-
-// plain is a list as strings; nil for none.
-func plain(list []text) []string {
-	if list == nil {
-		return nil
-	}
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = string(s)
-	}
-	return out
 }
 
 // readRequest decodes the body in whichever form it is.
@@ -155,20 +84,6 @@ const (
 	formType     = "multipart/form-data"      // a form with files
 	notebookType = "application/x-ipynb+json" // a notebook, as Jupyter calls it
 )
-
-// contentOf reads what a request says of its body; the media type is empty where that
-// is missing or malformed.
-func contentOf(r *http.Request) (mediaType string, params map[string]string, err error) {
-	for _, encoding := range strings.Split(strings.Join(r.Header.Values(echo.HeaderContentEncoding), ","), ",") {
-		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
-			return "", nil, unsupportedMedia("Content-Encoding: only identity is supported")
-		}
-	}
-	if mediaType, params, err = mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil {
-		return "", nil, nil
-	}
-	return mediaType, params, nil
-}
 
 func (s *Server) isCode(mediaType string) bool {
 	if mediaType == "text/plain" {
@@ -213,42 +128,65 @@ func (req *request) readQuery(query url.Values) error {
 	return nil
 }
 
-const notWhole = "the body did not arrive in full"
-
-// ofBody says what is wrong where a body could not be read: our own failure and
-// the limits have their own answers, the rest is text's.
-func ofBody(err error, text string) error {
-	var p *problem.Error
-	var tooMany *http.MaxBytesError
-	var slow *slowBodyError
-	if errors.As(err, &p) || errors.As(err, &tooMany) || errors.As(err, &slow) || errors.Is(err, intake.ErrWorkspace) {
-		return err
-	}
-	return problem.Malformed("", "%s", text)
+// textParts are the parts of a form that are fields, in the order in which
+// errors in them are told.
+var textParts = []string{
+	"code", "cells", "notebook", "entrypoint", "language", "files", "env", "dependencies",
+	"network", "timeout", "session", "stop_on_error",
 }
 
-// parseSeconds reads a number of a form or a query.
-func parseSeconds(field, s string) (*seconds, error) {
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return nil, problem.Malformed(field, "must be a number")
+// readForm takes a form whose parts have the names of the JSON's fields. cells,
+// env, notebook and dependencies are JSON text. A part "files" with a file name
+// is a file; one without is JSON text as the field files is. Files go to the
+// workspace as they arrive, texts are looked at when all has arrived.
+func (s *Server) readForm(r *http.Request, boundary string, work *intake.Workspace) (*request, error) {
+	req := new(request)
+	f := &form{of: s.bodies, work: work, names: textParts, inputs: &req.inputs, set: req.setPart}
+	if err := f.read(r, boundary); err != nil {
+		return nil, err
 	}
-	if math.IsNaN(f) {
-		return nil, problem.Unfit(field, "must be a number of seconds above 0")
-	}
-	out := seconds(f)
-	return &out, nil
+	return req, req.takeFiles(work)
 }
 
-// parseBool reads a truth value of a form or a query.
-func parseBool(field, s string) (*bool, error) {
-	switch strings.ToLower(s) {
-	case "true", "1":
-		return new(true), nil
-	case "false", "0":
-		return new(false), nil
+func (req *request) setPart(name string, raw []byte) (err error) {
+	switch name {
+	case "code":
+		req.Code = new(text(raw))
+	case "cells":
+		err = decodeJSON(name, raw, &req.Cells)
+	case "notebook":
+		err = decodeJSON(name, raw, &req.Notebook)
+	case "entrypoint":
+		req.Entrypoint = new(text(raw))
+	case "language":
+		req.Language = new(text(raw))
+	case "files":
+		err = decodeJSON(name, raw, &req.Files)
+	case "env":
+		err = decodeJSON(name, raw, &req.Env)
+	case "dependencies":
+		err = decodeJSON(name, raw, &req.Dependencies)
+	case "network":
+		req.Network, err = parseBool(name, string(raw))
+	case "timeout":
+		req.Timeout, err = parseSeconds(name, string(raw))
+	case "session":
+		req.Session = new(text(raw))
+	case "stop_on_error":
+		req.StopOnError, err = parseBool(name, string(raw))
 	}
-	return nil, problem.Malformed(field, "must be true or false")
+	return err
 }
 
-func ptr[T any](v T) *T { return &v }
+func (s *Server) readJSON(r *http.Request, work *intake.Workspace) (*request, error) {
+	req := new(request)
+	return req, s.bodies.readObject(r, work, req, func() error { return req.takeFiles(work) })
+}
+
+// takeFiles moves Files to the inputs; a form's file parts may be there already.
+// Large ones go to the workspace: they would else be in memory while the run waits.
+func (req *request) takeFiles(work *intake.Workspace) error {
+	err := takeFiles(&req.inputs, req.Files, work)
+	req.Files = nil
+	return err
+}

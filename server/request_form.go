@@ -17,16 +17,9 @@ import (
 	"notebox/executor/problem"
 )
 
-// textParts are the parts of a form that are fields, in the order in which
-// errors in them are told.
-var textParts = []string{
-	"code", "cells", "notebook", "entrypoint", "language", "files", "env", "dependencies",
-	"network", "timeout", "session", "stop_on_error",
-}
-
 // form is a multipart body that is being read (RFC 7578).
 type form struct {
-	server *Server
+	of     *bodies
 	work   *intake.Workspace
 	names  []string         // of the text parts, in the order in which errors in them are told
 	inputs *executor.Inputs // takes the file parts
@@ -35,28 +28,15 @@ type form struct {
 	left   int64 // bytes that the text parts may still have together
 }
 
-// readForm takes a form whose parts have the names of the JSON's fields. cells,
-// env, notebook and dependencies are JSON text. A part "files" with a file name
-// is a file; one without is JSON text as the field files is. Files go to the
-// workspace as they arrive, texts are looked at when all has arrived.
-func (s *Server) readForm(r *http.Request, boundary string, work *intake.Workspace) (*request, error) {
-	req := new(request)
-	f := &form{server: s, work: work, names: textParts, inputs: &req.inputs, set: req.setPart}
-	if err := f.read(r, boundary); err != nil {
-		return nil, err
-	}
-	return req, req.takeFiles(work)
-}
-
 // read reads a form and sets its fields.
 func (f *form) read(r *http.Request, boundary string) error {
-	f.texts, f.left = map[string]*intake.Spool{}, f.server.maxBody
+	f.texts, f.left = map[string]*intake.Spool{}, f.of.maxBody
 	if r.ContentLength < 0 || r.ContentLength >= intake.SpoolMemory { // a part's header alone may have megabytes
 		if err := f.work.Take(); err != nil {
 			return err
 		}
 	}
-	if err := f.server.readParts(r, boundary, f.take); err != nil {
+	if err := f.of.readParts(r, boundary, f.take); err != nil {
 		return err
 	}
 	return f.decode(r)
@@ -64,14 +44,14 @@ func (f *form) read(r *http.Request, boundary string) error {
 
 // readParts calls take for each part of a form, which is to read it to its end. The form
 // has to be whole, and one part at least.
-func (s *Server) readParts(r *http.Request, boundary string, take func(*multipart.Part) error) error {
+func (b *bodies) readParts(r *http.Request, boundary string, take func(*multipart.Part) error) error {
 	if boundary == "" {
 		return problem.Malformed("", "Content-Type: the boundary is missing")
 	}
-	if r.ContentLength > s.maxUpload {
-		return problem.TooLarge("", "the body is larger than %d bytes", s.maxUpload)
+	if r.ContentLength > b.maxUpload {
+		return problem.TooLarge("", "the body is larger than %d bytes", b.maxUpload)
 	}
-	body := http.MaxBytesReader(nil, r.Body, s.maxUpload)
+	body := http.MaxBytesReader(nil, r.Body, b.maxUpload)
 	// multipart takes some early ends for the end of the form. Here the body's end
 	// is an error, so that io.EOF means the closing boundary, which may lack its
 	// line break.
@@ -189,7 +169,7 @@ func (f *form) takeText(part *multipart.Part, name string) error {
 		return err
 	}
 	if f.left = limited.N - 1; f.left < 0 {
-		return problem.TooLarge(name, "the text parts are larger than %d bytes", f.server.maxBody)
+		return problem.TooLarge(name, "the text parts are larger than %d bytes", f.of.maxBody)
 	}
 	f.texts[name] = text
 	return nil
@@ -202,7 +182,7 @@ func (f *form) decode(r *http.Request) error {
 		if sp == nil {
 			continue
 		}
-		err := f.server.withText(r, f.work, sp, func(raw []byte) error {
+		err := f.of.withText(r, f.work, sp, func(raw []byte) error {
 			if !utf8.Valid(raw) {
 				return problem.Malformed(name, "is not valid UTF-8")
 			}
@@ -213,34 +193,4 @@ func (f *form) decode(r *http.Request) error {
 		}
 	}
 	return nil
-}
-
-func (req *request) setPart(name string, raw []byte) (err error) {
-	switch name {
-	case "code":
-		req.Code = new(text(raw))
-	case "cells":
-		err = decodeJSON(name, raw, &req.Cells)
-	case "notebook":
-		err = decodeJSON(name, raw, &req.Notebook)
-	case "entrypoint":
-		req.Entrypoint = new(text(raw))
-	case "language":
-		req.Language = new(text(raw))
-	case "files":
-		err = decodeJSON(name, raw, &req.Files)
-	case "env":
-		err = decodeJSON(name, raw, &req.Env)
-	case "dependencies":
-		err = decodeJSON(name, raw, &req.Dependencies)
-	case "network":
-		req.Network, err = parseBool(name, string(raw))
-	case "timeout":
-		req.Timeout, err = parseSeconds(name, string(raw))
-	case "session":
-		req.Session = new(text(raw))
-	case "stop_on_error":
-		req.StopOnError, err = parseBool(name, string(raw))
-	}
-	return err
 }

@@ -26,22 +26,24 @@ const maxNesting = notebook.MaxDepth + 1
 // some 150 bytes until the object ends. The widest that people send have some thousands.
 const maxNames = 50_000
 
-func (s *Server) readJSON(r *http.Request, work *intake.Workspace) (*request, error) {
-	req := new(request)
-	return req, s.readObject(r, work, req, func() error { return req.takeFiles(work) })
+// bodies are read with these bounds.
+type bodies struct {
+	intake    *intake.Intake
+	maxBody   int64 // bytes of JSON, code and text parts
+	maxUpload int64 // bytes of a form
 }
 
 // readObject reads a body that is one JSON text into v; then is called where that was
 // right, while the text is held.
-func (s *Server) readObject(r *http.Request, work *intake.Workspace, v any, then func() error) error {
-	if r.ContentLength > s.maxBody {
-		return problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
+func (b *bodies) readObject(r *http.Request, work *intake.Workspace, v any, then func() error) error {
+	if r.ContentLength > b.maxBody {
+		return problem.TooLarge("", "the body is larger than %d bytes", b.maxBody)
 	}
-	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, b.maxBody))
 	if err != nil {
 		return ofBody(err, notWhole)
 	}
-	return s.withText(r, work, body, func(raw []byte) error {
+	return b.withText(r, work, body, func(raw []byte) error {
 		if len(raw) == 0 {
 			return problem.Malformed("", "the body is empty")
 		}
@@ -53,8 +55,8 @@ func (s *Server) readObject(r *http.Request, work *intake.Workspace, v any, then
 }
 
 // withText calls fn with the text of a spool, in its turn.
-func (s *Server) withText(r *http.Request, work *intake.Workspace, sp *intake.Spool, fn func([]byte) error) error {
-	return s.intake.InTurn(r.Context(), work.Owner, sp.Size, func() error {
+func (b *bodies) withText(r *http.Request, work *intake.Workspace, sp *intake.Spool, fn func([]byte) error) error {
+	return b.intake.InTurn(r.Context(), work.Owner, sp.Size, func() error {
 		raw, err := sp.Bytes()
 		if err != nil {
 			return err
@@ -134,14 +136,6 @@ func joinField(within string, pointer jsontext.Pointer) string {
 		}
 	}
 	return b.String()
-}
-
-// takeFiles moves Files to the inputs; a form's file parts may be there already.
-// Large ones go to the workspace: they would else be in memory while the run waits.
-func (req *request) takeFiles(work *intake.Workspace) error {
-	err := takeFiles(&req.inputs, req.Files, work)
-	req.Files = nil
-	return err
 }
 
 // takeFiles adds the entries of files to the inputs.

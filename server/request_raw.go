@@ -37,7 +37,7 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 	if err != nil {
 		return nil, ofBody(err, notWhole)
 	}
-	return req, s.withText(r, work, body, func(raw []byte) error {
+	return req, s.bodies.withText(r, work, body, func(raw []byte) error {
 		switch {
 		case len(raw) == 0:
 			return problem.Malformed("", "the body is empty")

@@ -248,8 +248,8 @@ func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
 	work := newSpool(t, t.TempDir())
 	content := strings.Repeat("QUFB", intake.SpoolMemory) // of three bytes each
 	req := &request{Files: []fileField{
-		{Name: ptr(text("small")), Content: ptr(text("QUFB"))},
-		{Name: ptr(text("large")), Content: ptr(text(content))},
+		{Name: new(text("small")), Content: new(text("QUFB"))},
+		{Name: new(text("large")), Content: new(text(content))},
 	}}
 	require.NoError(t, req.takeFiles(work))
 	files, err := readInputs(runner.Spec{Inputs: req.inputs.Spec()})

@@ -130,6 +130,7 @@ type Server struct {
 	intake       *intake.Intake
 	detached     *intake.Places // runs that go on without a client
 	fetcher      *fetch.Fetcher
+	bodies       *bodies
 	book         *ledger.Book
 	store        Store
 	environments []environments.Environment
@@ -244,6 +245,7 @@ func New(cfg Config) (*Server, error) {
 	if s.intake, err = intake.New(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.log); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	s.bodies = &bodies{intake: s.intake, maxBody: s.maxBody, maxUpload: s.maxUpload}
 	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -72,9 +71,9 @@ func (s *Server) readSessionRequest(r *http.Request, work *intake.Workspace) (*s
 	case r.ContentLength == 0:
 		return req, nil
 	case mediaType == "application/json":
-		err = s.readObject(r, work, req, func() error { return req.takeFiles(work) })
+		err = s.bodies.readObject(r, work, req, func() error { return req.takeFiles(work) })
 	case mediaType == formType:
-		f := &form{server: s, work: work, names: sessionParts, inputs: &req.inputs, set: req.setPart}
+		f := &form{of: s.bodies, work: work, names: sessionParts, inputs: &req.inputs, set: req.setPart}
 		err = f.read(r, params["boundary"])
 	default:
 		err = unsupportedMedia("Content-Type: a session is opened with application/json, %s, or no body", formType)
@@ -90,28 +89,6 @@ func (req *sessionRequest) takeFiles(work *intake.Workspace) error {
 	err := takeFiles(&req.inputs, req.Files, work)
 	req.Files = nil
 	return err
-}
-
-// parameters reads the query, in which nothing but those names may be, each once: a
-// typing error must not be a silent default.
-func parameters(r *http.Request, names ...string) (url.Values, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, problem.Malformed("query", "is malformed")
-	}
-	for name, values := range query {
-		known := false
-		for _, n := range names {
-			known = known || n == name
-		}
-		switch {
-		case !known:
-			return nil, problem.Malformed("query", "there is no parameter %s", problem.Quote(name))
-		case len(values) > 1:
-			return nil, problem.Malformed("query", "the parameter %s is there more than once", problem.Quote(name))
-		}
-	}
-	return query, nil
 }
 
 // openSession answers POST /v1/sessions.

@@ -262,7 +262,7 @@ func (s *Server) readToolRequest(r *http.Request, work *intake.Workspace) (*tool
 		return nil, ofBody(err, notWhole)
 	}
 	asked := new(toolRequest)
-	return asked, s.withText(r, work, body, func(raw []byte) error {
+	return asked, s.bodies.withText(r, work, body, func(raw []byte) error {
 		if len(raw) == 0 {
 			return problem.Malformed("", "the body is empty")
 		}

@@ -43,7 +43,7 @@ func (s *Server) keepInputs(c echo.Context) error {
 			u.kept.Undo(r.Context())
 		}
 	}()
-	if err := s.readParts(r, params["boundary"], u.take); err != nil {
+	if err := s.bodies.readParts(r, params["boundary"], u.take); err != nil {
 		return err
 	}
 	kept, err := u.kept.Publish(r.Context())

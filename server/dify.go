@@ -11,6 +11,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
+	"notebox/server/body"
 	"notebox/server/dify"
 )
 
@@ -78,23 +79,23 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 // difyFields reads a call's body, in the way of readJSON. A large one keeps its place, as in
 // readMessage.
 func (s *Server) difyFields(r *http.Request, work *intake.Workspace, call dify.Call) (fields dify.Fields, err error) {
-	mediaType, _, err := contentOf(r)
+	mediaType, _, err := body.TypeOf(r)
 	if err != nil {
 		return nil, err
 	}
 	if r.ContentLength > s.maxBody {
 		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
-	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
-		return nil, ofBody(err, notWhole)
+		return nil, body.Problem(err, body.NotWhole)
 	}
 	isJSON := mediaType == echo.MIMEApplicationJSON || strings.HasSuffix(mediaType, "+json") || r.Header.Get(echo.HeaderContentType) == ""
-	err = s.bodies.withText(r, work, body, func(raw []byte) error {
+	err = s.bodies.WithText(r, work, sent, func(raw []byte) error {
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})
-	if body.Size < executor.LargeProgram {
+	if sent.Size < executor.LargeProgram {
 		work.Leave()
 	}
 	return fields, err

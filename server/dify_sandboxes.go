@@ -16,6 +16,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
+	"notebox/server/body"
 	"notebox/server/dify"
 )
 
@@ -164,7 +165,7 @@ func (d *difySandboxes) open(ctx context.Context, language string, note map[stri
 	}
 	var asked sessionRequest
 	if language != "" {
-		asked.Language = new(text(language))
+		asked.Language = new(body.Text(language))
 	}
 	spec, err := s.sessionSpec(d.c, &asked)
 	if err != nil {

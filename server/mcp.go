@@ -15,6 +15,7 @@ import (
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/notebook"
+	"notebox/server/body"
 	"notebox/server/mcp"
 )
 
@@ -55,12 +56,12 @@ func (s *Server) readMessage(r *http.Request, work *intake.Workspace) (own *http
 	if r.Method != http.MethodPost {
 		return r, 1, nil
 	}
-	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, mcp.MaxBody))
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, mcp.MaxBody))
 	if err != nil {
-		return nil, 0, ofBody(err, notWhole)
+		return nil, 0, body.Problem(err, body.NotWhole)
 	}
 	own = r.WithContext(r.Context())
-	err = s.bodies.withText(r, work, body, func(raw []byte) error {
+	err = s.bodies.WithText(r, work, sent, func(raw []byte) error {
 		if notebook.ShapeOf(raw).Values > mcp.MaxValues {
 			return problem.Malformed("", "the message has more than %d values", mcp.MaxValues)
 		}

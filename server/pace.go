@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"notebox/server/body"
+
 	"github.com/labstack/echo/v4"
 )
 
@@ -123,7 +125,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		_ = b.conn.SetReadDeadline(time.Time{})
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = &slowBodyError{err}
+		err = &body.SlowError{Err: err}
 	}
 	return n, err
 }

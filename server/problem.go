@@ -10,6 +10,7 @@ import (
 
 	"notebox/executor"
 	"notebox/executor/problem"
+	"notebox/server/body"
 	"notebox/server/dify"
 )
 
@@ -18,7 +19,7 @@ func problemOf(err error) *problem.Error {
 	var p *problem.Error
 	var ofEcho *echo.HTTPError
 	var tooManyBytes *http.MaxBytesError
-	var slow *slowBodyError
+	var slow *body.SlowError
 	var unsent *unsentError
 	var invalid *dify.InvalidError
 	switch {

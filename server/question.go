@@ -13,6 +13,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
+	"notebox/server/body"
 )
 
 // maxAsked bounds a question itself, without its files, in bytes.
@@ -21,7 +22,7 @@ const maxAsked = 1 << 20
 // question is a POST /run as it was written, in either form.
 type question struct {
 	Input jsontext.Value `json:"input"` // what is no string is as good as not given
-	Files fileFields     `json:"files"`
+	Files body.Files     `json:"files"`
 
 	inputs executor.Inputs // Files, and the file parts of a form
 }
@@ -34,7 +35,7 @@ func (q *question) setPart(name string, raw []byte) (err error) {
 	case "input":
 		q.Input, err = jsontext.AppendQuote(nil, raw)
 	case "files":
-		err = decodeJSON(name, raw, &q.Files)
+		err = body.DecodeJSON(name, raw, &q.Files)
 	}
 	return err
 }
@@ -62,17 +63,17 @@ func (m *missingInput) body() map[string]string {
 // readQuestion decodes the body: a form, or JSON whatever its Content-Type says, as existing
 // clients send it. Its error is a *missingInput where nothing is asked.
 func (s *Server) readQuestion(r *http.Request, work *intake.Workspace) (*question, error) {
-	if _, err := parameters(r); err != nil {
+	if _, err := body.Query(r); err != nil {
 		return nil, err
 	}
-	mediaType, params, err := contentOf(r)
+	mediaType, params, err := body.TypeOf(r)
 	if err != nil {
 		return nil, err
 	}
 	q := new(question)
 	if mediaType == formType {
-		f := &form{of: s.bodies, work: work, names: questionParts, inputs: &q.inputs, set: q.setPart}
-		err = f.read(r, params["boundary"])
+		f := &body.Form{Of: s.bodies, Work: work, Names: questionParts, Inputs: &q.inputs, Set: q.setPart}
+		err = f.Read(r, params["boundary"])
 	} else {
 		err = s.readQuestionJSON(r, work, q)
 	}
@@ -84,7 +85,7 @@ func (s *Server) readQuestion(r *http.Request, work *intake.Workspace) (*questio
 	case len(q.Input) > maxAsked:
 		return nil, problem.TooLarge("input", "is larger than %d bytes", maxAsked)
 	}
-	err = takeFiles(&q.inputs, q.Files, work)
+	err = body.TakeFiles(&q.inputs, q.Files, work)
 	q.Files = nil
 	return q, err
 }
@@ -93,15 +94,15 @@ func (s *Server) readQuestionJSON(r *http.Request, work *intake.Workspace, q *qu
 	if r.ContentLength == 0 {
 		return nil
 	}
-	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
-		return ofBody(err, notWhole)
+		return body.Problem(err, body.NotWhole)
 	}
-	return s.bodies.withText(r, work, body, func(raw []byte) error {
+	return s.bodies.WithText(r, work, sent, func(raw []byte) error {
 		if len(bytes.TrimSpace(raw)) == 0 {
 			return nil
 		}
-		err := decodeJSON("", raw, q)
+		err := body.DecodeJSON("", raw, q)
 		if err != nil && json.Valid(raw) {
 			asked := question{}
 			if _ = json.Unmarshal(raw, &struct{ Input *jsontext.Value }{&asked.Input}); asked.text() == "" {

@@ -9,6 +9,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
+	"notebox/server/body"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -16,17 +17,17 @@ import (
 // request is a call of /v1/execute as it was written, in whichever form. A nil
 // field was not given; null is as good as not given.
 type request struct {
-	Code         *text          `json:"code"`
-	Cells        cellFields     `json:"cells"`
+	Code         *body.Text     `json:"code"`
+	Cells        body.Cells     `json:"cells"`
 	Notebook     jsontext.Value `json:"notebook"`
-	Entrypoint   *text          `json:"entrypoint"`
-	Language     *text          `json:"language"`
-	Files        fileFields     `json:"files"`
-	Env          variables      `json:"env"`
-	Dependencies packageList    `json:"dependencies"`
+	Entrypoint   *body.Text     `json:"entrypoint"`
+	Language     *body.Text     `json:"language"`
+	Files        body.Files     `json:"files"`
+	Env          body.Variables `json:"env"`
+	Dependencies body.Packages  `json:"dependencies"`
 	Network      *bool          `json:"network"`
-	Timeout      *seconds       `json:"timeout"`
-	Session      *text          `json:"session"`
+	Timeout      *body.Seconds  `json:"timeout"`
+	Session      *body.Text     `json:"session"`
 	StopOnError  *bool          `json:"stop_on_error"`
 
 	inputs     executor.Inputs // Files, and the file parts of a form
@@ -37,24 +38,24 @@ type request struct {
 // order is what the request asks for.
 func (req *request) order() *executor.Order {
 	return &executor.Order{
-		Code: (*string)(req.Code), Notebook: req.Notebook, Entrypoint: (*string)(req.Entrypoint), Cells: plain(req.Cells),
-		Language: (*string)(req.Language), MediaType: req.mediaType, Inputs: req.inputs, Env: req.Env.plain(),
-		Dependencies: plain(req.Dependencies), Network: req.Network, Timeout: (*float64)(req.Timeout),
+		Code: (*string)(req.Code), Notebook: req.Notebook, Entrypoint: (*string)(req.Entrypoint), Cells: body.Strings(req.Cells),
+		Language: (*string)(req.Language), MediaType: req.mediaType, Inputs: req.inputs, Env: req.Env.Strings(),
+		Dependencies: body.Strings(req.Dependencies), Network: req.Network, Timeout: (*float64)(req.Timeout),
 		Session: (*string)(req.Session), StopOnError: req.StopOnError, LinkImages: req.linkImages,
 	}
 }
 
 // readRequest decodes the body in whichever form it is.
 func (s *Server) readRequest(r *http.Request, work *intake.Workspace) (*executor.Order, error) {
-	mediaType, params, err := contentOf(r)
+	mediaType, params, err := body.TypeOf(r)
 	if err != nil {
 		return nil, err
 	}
 	if mediaType == "" {
-		return nil, unsupportedMedia("Content-Type: is missing or malformed; %s", s.formsTaken())
+		return nil, body.UnsupportedMedia("Content-Type: is missing or malformed; %s", s.formsTaken())
 	}
 	if charset := strings.ToLower(params["charset"]); !slices.Contains([]string{"", "utf-8", "utf8", "us-ascii"}, charset) {
-		return nil, unsupportedMedia("Content-Type: the only charset is utf-8")
+		return nil, body.UnsupportedMedia("Content-Type: the only charset is utf-8")
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query drops what is malformed
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *Server) readRequest(r *http.Request, work *intake.Workspace) (*executor
 	case mediaType == notebookType || s.isCode(mediaType):
 		req, err = s.readCode(r, mediaType, query, work)
 	default:
-		return nil, unsupportedMedia("Content-Type: %s is not supported; %s", problem.Quote(mediaType), s.formsTaken())
+		return nil, body.UnsupportedMedia("Content-Type: %s is not supported; %s", problem.Quote(mediaType), s.formsTaken())
 	}
 	if err != nil {
 		return nil, err
@@ -141,8 +142,8 @@ var textParts = []string{
 // workspace as they arrive, texts are looked at when all has arrived.
 func (s *Server) readForm(r *http.Request, boundary string, work *intake.Workspace) (*request, error) {
 	req := new(request)
-	f := &form{of: s.bodies, work: work, names: textParts, inputs: &req.inputs, set: req.setPart}
-	if err := f.read(r, boundary); err != nil {
+	f := &body.Form{Of: s.bodies, Work: work, Names: textParts, Inputs: &req.inputs, Set: req.setPart}
+	if err := f.Read(r, boundary); err != nil {
 		return nil, err
 	}
 	return req, req.takeFiles(work)
@@ -151,42 +152,42 @@ func (s *Server) readForm(r *http.Request, boundary string, work *intake.Workspa
 func (req *request) setPart(name string, raw []byte) (err error) {
 	switch name {
 	case "code":
-		req.Code = new(text(raw))
+		req.Code = new(body.Text(raw))
 	case "cells":
-		err = decodeJSON(name, raw, &req.Cells)
+		err = body.DecodeJSON(name, raw, &req.Cells)
 	case "notebook":
-		err = decodeJSON(name, raw, &req.Notebook)
+		err = body.DecodeJSON(name, raw, &req.Notebook)
 	case "entrypoint":
-		req.Entrypoint = new(text(raw))
+		req.Entrypoint = new(body.Text(raw))
 	case "language":
-		req.Language = new(text(raw))
+		req.Language = new(body.Text(raw))
 	case "files":
-		err = decodeJSON(name, raw, &req.Files)
+		err = body.DecodeJSON(name, raw, &req.Files)
 	case "env":
-		err = decodeJSON(name, raw, &req.Env)
+		err = body.DecodeJSON(name, raw, &req.Env)
 	case "dependencies":
-		err = decodeJSON(name, raw, &req.Dependencies)
+		err = body.DecodeJSON(name, raw, &req.Dependencies)
 	case "network":
-		req.Network, err = parseBool(name, string(raw))
+		req.Network, err = body.ParseBool(name, string(raw))
 	case "timeout":
-		req.Timeout, err = parseSeconds(name, string(raw))
+		req.Timeout, err = body.ParseSeconds(name, string(raw))
 	case "session":
-		req.Session = new(text(raw))
+		req.Session = new(body.Text(raw))
 	case "stop_on_error":
-		req.StopOnError, err = parseBool(name, string(raw))
+		req.StopOnError, err = body.ParseBool(name, string(raw))
 	}
 	return err
 }
 
 func (s *Server) readJSON(r *http.Request, work *intake.Workspace) (*request, error) {
 	req := new(request)
-	return req, s.bodies.readObject(r, work, req, func() error { return req.takeFiles(work) })
+	return req, s.bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
 }
 
 // takeFiles moves Files to the inputs; a form's file parts may be there already.
 // Large ones go to the workspace: they would else be in memory while the run waits.
 func (req *request) takeFiles(work *intake.Workspace) error {
-	err := takeFiles(&req.inputs, req.Files, work)
+	err := body.TakeFiles(&req.inputs, req.Files, work)
 	req.Files = nil
 	return err
 }

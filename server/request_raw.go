@@ -7,6 +7,7 @@ import (
 
 	"notebox/executor/intake"
 	"notebox/executor/problem"
+	"notebox/server/body"
 )
 
 // readCode takes a body that is the code itself, or a notebook; what else there is to say
@@ -18,26 +19,26 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 	req := &request{mediaType: mediaType}
 	var err error
 	if query.Has("language") {
-		req.Language = new(text(query.Get("language")))
+		req.Language = new(body.Text(query.Get("language")))
 	}
 	if query.Has("timeout") {
-		if req.Timeout, err = parseSeconds("timeout", query.Get("timeout")); err != nil {
+		if req.Timeout, err = body.ParseSeconds("timeout", query.Get("timeout")); err != nil {
 			return nil, err
 		}
 	}
 	if query.Has("stop_on_error") {
-		if req.StopOnError, err = parseBool("stop_on_error", query.Get("stop_on_error")); err != nil {
+		if req.StopOnError, err = body.ParseBool("stop_on_error", query.Get("stop_on_error")); err != nil {
 			return nil, err
 		}
 	}
 	if query.Has("session") {
-		req.Session = new(text(query.Get("session")))
+		req.Session = new(body.Text(query.Get("session")))
 	}
-	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
-		return nil, ofBody(err, notWhole)
+		return nil, body.Problem(err, body.NotWhole)
 	}
-	return req, s.bodies.withText(r, work, body, func(raw []byte) error {
+	return req, s.bodies.WithText(r, work, sent, func(raw []byte) error {
 		switch {
 		case len(raw) == 0:
 			return problem.Malformed("", "the body is empty")
@@ -46,7 +47,7 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 		case !utf8.Valid(raw):
 			return problem.Malformed("code", "is not valid UTF-8")
 		default:
-			req.Code = new(text(raw))
+			req.Code = new(body.Text(raw))
 		}
 		return nil
 	})

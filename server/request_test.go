@@ -19,6 +19,7 @@ import (
 	"notebox/executor/intake"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/server/body"
 )
 
 func TestBadJSON(t *testing.T) {
@@ -247,9 +248,9 @@ func TestInputsHaveTheRoomOfTheirEnvironment(t *testing.T) {
 func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
 	work := newSpool(t, t.TempDir())
 	content := strings.Repeat("QUFB", intake.SpoolMemory) // of three bytes each
-	req := &request{Files: []fileField{
-		{Name: new(text("small")), Content: new(text("QUFB"))},
-		{Name: new(text("large")), Content: new(text(content))},
+	req := &request{Files: []body.File{
+		{Name: new(body.Text("small")), Content: new(body.Text("QUFB"))},
+		{Name: new(body.Text("large")), Content: new(body.Text(content))},
 	}}
 	require.NoError(t, req.takeFiles(work))
 	files, err := readInputs(runner.Spec{Inputs: req.inputs.Spec()})

@@ -23,6 +23,7 @@ import (
 	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/runner"
+	"notebox/server/body"
 	"notebox/server/mcp"
 	"notebox/server/pages"
 )
@@ -130,7 +131,7 @@ type Server struct {
 	intake       *intake.Intake
 	detached     *intake.Places // runs that go on without a client
 	fetcher      *fetch.Fetcher
-	bodies       *bodies
+	bodies       *body.Reader
 	book         *ledger.Book
 	store        Store
 	environments []environments.Environment
@@ -245,7 +246,7 @@ func New(cfg Config) (*Server, error) {
 	if s.intake, err = intake.New(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.log); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.bodies = &bodies{intake: s.intake, maxBody: s.maxBody, maxUpload: s.maxUpload}
+	s.bodies = &body.Reader{Intake: s.intake, MaxBody: s.maxBody, MaxUpload: s.maxUpload}
 	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}

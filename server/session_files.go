@@ -15,6 +15,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
+	"notebox/server/body"
 	"notebox/storage"
 )
 
@@ -93,7 +94,7 @@ func (s *Server) withFiles(c echo.Context, do func(runner.Session) error) error 
 
 // listSessionFiles answers GET /v1/sessions/{id}/files.
 func (s *Server) listSessionFiles(c echo.Context) error {
-	query, err := parameters(c.Request(), "path", "recursive")
+	query, err := body.Query(c.Request(), "path", "recursive")
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (s *Server) listSessionFiles(c echo.Context) error {
 	}
 	recursive := new(bool)
 	if query.Has("recursive") {
-		if recursive, err = parseBool("recursive", query.Get("recursive")); err != nil {
+		if recursive, err = body.ParseBool("recursive", query.Get("recursive")); err != nil {
 			return err
 		}
 	}
@@ -153,9 +154,9 @@ func (s *Server) deleteSessionFile(c echo.Context) error {
 
 // moveRequest is the body of POST /v1/sessions/{id}/move.
 type moveRequest struct {
-	From      *text `json:"from"`
-	To        *text `json:"to"`
-	Overwrite *bool `json:"overwrite"`
+	From      *body.Text `json:"from"`
+	To        *body.Text `json:"to"`
+	Overwrite *bool      `json:"overwrite"`
 }
 
 // maxMoveBytes is far above two paths of the longest, every character escaped.
@@ -164,11 +165,11 @@ const maxMoveBytes = 64 << 10
 // moveSessionFile answers POST /v1/sessions/{id}/move.
 func (s *Server) moveSessionFile(c echo.Context) error {
 	r := c.Request()
-	if _, err := parameters(r); err != nil {
+	if _, err := body.Query(r); err != nil {
 		return err
 	}
-	if mediaType, _, err := contentOf(r); err != nil || mediaType != echo.MIMEApplicationJSON {
-		return errors.Join(err, unsupportedMedia("Content-Type: a move is application/json"))
+	if mediaType, _, err := body.TypeOf(r); err != nil || mediaType != echo.MIMEApplicationJSON {
+		return errors.Join(err, body.UnsupportedMedia("Content-Type: a move is application/json"))
 	}
 	return s.withFiles(c, func(session runner.Session) error {
 		from, to, overwrite, err := readMove(r)
@@ -195,7 +196,7 @@ func readMove(r *http.Request) (from, to string, overwrite bool, err error) {
 		return "", "", false, err
 	}
 	var req moveRequest
-	if err := decodeJSON("", raw, &req); err != nil {
+	if err := body.DecodeJSON("", raw, &req); err != nil {
 		return "", "", false, err
 	}
 	switch {

@@ -15,19 +15,20 @@ import (
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/runner"
+	"notebox/server/body"
 )
 
 // sessionRequest is a POST /v1/sessions as it was written, in whichever form. A nil
 // field was not given.
 type sessionRequest struct {
-	Language *text      `json:"language"`
-	TTL      *seconds   `json:"ttl"`
-	Idle     *seconds   `json:"idle"`
-	Files    fileFields `json:"files"`
-	Env      variables  `json:"env"`
-	Network  *bool      `json:"network"`
+	Language *body.Text     `json:"language"`
+	TTL      *body.Seconds  `json:"ttl"`
+	Idle     *body.Seconds  `json:"idle"`
+	Files    body.Files     `json:"files"`
+	Env      body.Variables `json:"env"`
+	Network  *bool          `json:"network"`
 
-	Dependencies packageList `json:"dependencies"`
+	Dependencies body.Packages `json:"dependencies"`
 
 	inputs executor.Inputs // Files, and the file parts of a form
 }
@@ -39,19 +40,19 @@ var sessionParts = []string{"language", "ttl", "idle", "files", "env", "dependen
 func (req *sessionRequest) setPart(name string, raw []byte) (err error) {
 	switch name {
 	case "language":
-		req.Language = new(text(raw))
+		req.Language = new(body.Text(raw))
 	case "ttl":
-		req.TTL, err = parseSeconds(name, string(raw))
+		req.TTL, err = body.ParseSeconds(name, string(raw))
 	case "idle":
-		req.Idle, err = parseSeconds(name, string(raw))
+		req.Idle, err = body.ParseSeconds(name, string(raw))
 	case "files":
-		err = decodeJSON(name, raw, &req.Files)
+		err = body.DecodeJSON(name, raw, &req.Files)
 	case "env":
-		err = decodeJSON(name, raw, &req.Env)
+		err = body.DecodeJSON(name, raw, &req.Env)
 	case "dependencies":
-		err = decodeJSON(name, raw, &req.Dependencies)
+		err = body.DecodeJSON(name, raw, &req.Dependencies)
 	case "network":
-		req.Network, err = parseBool(name, string(raw))
+		req.Network, err = body.ParseBool(name, string(raw))
 	}
 	return err
 }
@@ -59,10 +60,10 @@ func (req *sessionRequest) setPart(name string, raw []byte) (err error) {
 // readSessionRequest decodes the body in either form; one without a body asks for
 // nothing but the defaults.
 func (s *Server) readSessionRequest(r *http.Request, work *intake.Workspace) (*sessionRequest, error) {
-	if _, err := parameters(r); err != nil {
+	if _, err := body.Query(r); err != nil {
 		return nil, err
 	}
-	mediaType, params, err := contentOf(r)
+	mediaType, params, err := body.TypeOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +72,12 @@ func (s *Server) readSessionRequest(r *http.Request, work *intake.Workspace) (*s
 	case r.ContentLength == 0:
 		return req, nil
 	case mediaType == "application/json":
-		err = s.bodies.readObject(r, work, req, func() error { return req.takeFiles(work) })
+		err = s.bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
 	case mediaType == formType:
-		f := &form{of: s.bodies, work: work, names: sessionParts, inputs: &req.inputs, set: req.setPart}
-		err = f.read(r, params["boundary"])
+		f := &body.Form{Of: s.bodies, Work: work, Names: sessionParts, Inputs: &req.inputs, Set: req.setPart}
+		err = f.Read(r, params["boundary"])
 	default:
-		err = unsupportedMedia("Content-Type: a session is opened with application/json, %s, or no body", formType)
+		err = body.UnsupportedMedia("Content-Type: a session is opened with application/json, %s, or no body", formType)
 	}
 	if err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (s *Server) readSessionRequest(r *http.Request, work *intake.Workspace) (*s
 
 // takeFiles moves Files to the inputs.
 func (req *sessionRequest) takeFiles(work *intake.Workspace) error {
-	err := takeFiles(&req.inputs, req.Files, work)
+	err := body.TakeFiles(&req.inputs, req.Files, work)
 	req.Files = nil
 	return err
 }
@@ -113,7 +114,7 @@ func (s *Server) openSession(c echo.Context) error {
 		return err
 	}
 	env := s.executor.ByName(spec.Environment.Name)
-	packages, err := s.executor.DependenciesOf(env, plain(req.Dependencies))
+	packages, err := s.executor.DependenciesOf(env, body.Strings(req.Dependencies))
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (s *Server) sessionSpec(c echo.Context, req *sessionRequest) (spec runner.S
 	if spec.Idle, err = s.sessionTime("idle", req.Idle, min(s.sessions.idle, spec.TTL)); err != nil {
 		return spec, err
 	}
-	if spec.Env, err = executor.KernelEnv(req.Env.plain()); err != nil {
+	if spec.Env, err = executor.KernelEnv(req.Env.Strings()); err != nil {
 		return spec, err
 	}
 	if room := spec.Limits.DataSize; req.inputs.Size() > room {
@@ -198,7 +199,7 @@ func (s *Server) dataSizeOf(session runner.Session) int64 {
 // before its answer is read.
 const minSessionTime = time.Second
 
-func (s *Server) sessionTime(field string, asked *seconds, fallback time.Duration) (time.Duration, error) {
+func (s *Server) sessionTime(field string, asked *body.Seconds, fallback time.Duration) (time.Duration, error) {
 	if asked == nil {
 		return fallback, nil
 	}

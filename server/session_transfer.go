@@ -16,6 +16,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
+	"notebox/server/body"
 	"notebox/storage"
 )
 
@@ -32,7 +33,7 @@ func readSmall(r *http.Request, most int64) ([]byte, error) {
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	if err != nil {
-		return nil, ofBody(err, notWhole)
+		return nil, body.Problem(err, body.NotWhole)
 	}
 	if len(raw) == 0 {
 		return nil, problem.Malformed("", "the body is empty")
@@ -117,7 +118,7 @@ func (r *stallingReader) Read(p []byte) (int, error) {
 func (s *Server) writeSessionFile(c echo.Context) error {
 	return s.withFiles(c, func(session runner.Session) error {
 		r := c.Request()
-		if _, _, err := contentOf(r); err != nil { // of an encoding
+		if _, _, err := body.TypeOf(r); err != nil { // of an encoding
 			return err
 		}
 		name, ok := sessionPathOf(r.URL, c.Param("id"))
@@ -131,14 +132,14 @@ func (s *Server) writeSessionFile(c echo.Context) error {
 		if r.ContentLength > most {
 			return problem.TooLarge("", "the body is larger than %d bytes", most)
 		}
-		body := &executor.WatchedReader{Reader: http.MaxBytesReader(nil, r.Body, most)}
-		timed, steady, stop := executor.WatchStall(r.Context(), body, s.pace.stall)
+		whole := &executor.WatchedReader{Reader: http.MaxBytesReader(nil, r.Body, most)}
+		timed, steady, stop := executor.WatchStall(r.Context(), whole, s.pace.stall)
 		defer stop()
 		isNew := isMissing(timed, session, name)
 		written, err := session.Write(timed, name, steady)
 		switch {
-		case body.Failed != nil:
-			return ofBody(body.Failed, notWhole)
+		case whole.Failed != nil:
+			return body.Problem(whole.Failed, body.NotWhole)
 		case err != nil:
 			return stalled(timed, err)
 		case isNew:

@@ -11,6 +11,7 @@ import (
 	"notebox/agent/tool"
 	"notebox/environments"
 	"notebox/executor/problem"
+	"notebox/server/body"
 )
 
 // toolLanguage is what the tool runs where neither the application nor the model says it.
@@ -25,7 +26,7 @@ type toolList struct {
 
 // listTools answers GET /v1/tools.
 func (s *Server) listTools(c echo.Context) error {
-	query, err := parameters(c.Request(), "notation", "session", "language")
+	query, err := body.Query(c.Request(), "notation", "session", "language")
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (s *Server) listTools(c echo.Context) error {
 	caller := callerOf(c)
 	about := s.aboutTool()
 	if given := query.Get("session"); given != "" {
-		session, err := parseBool("session", given)
+		session, err := body.ParseBool("session", given)
 		if err != nil {
 			return err
 		}

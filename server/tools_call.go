@@ -18,23 +18,24 @@ import (
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
+	"notebox/server/body"
 )
 
 // toolRequest is a POST /v1/tools/call as it was written. A nil field was not given.
 type toolRequest struct {
 	Call     jsontext.Value `json:"call"` // as the model emitted it
-	Notation *text          `json:"notation"`
-	Budget   *seconds       `json:"budget"` // tokens
-	Images   *text          `json:"images"`
+	Notation *body.Text     `json:"notation"`
+	Budget   *body.Seconds  `json:"budget"` // tokens
+	Images   *body.Text     `json:"images"`
 
 	// These are the application's, and as of /v1/execute; the model's timeout is at
 	// most the one here.
-	Session  *text      `json:"session"`
-	Language *text      `json:"language"` // of a call that names none
-	Files    fileFields `json:"files"`
-	Env      variables  `json:"env"`
-	Network  *bool      `json:"network"`
-	Timeout  *seconds   `json:"timeout"`
+	Session  *body.Text     `json:"session"`
+	Language *body.Text     `json:"language"` // of a call that names none
+	Files    body.Files     `json:"files"`
+	Env      body.Variables `json:"env"`
+	Network  *bool          `json:"network"`
+	Timeout  *body.Seconds  `json:"timeout"`
 
 	languages []tool.Language // that the call may be in
 	call      tool.Call
@@ -190,7 +191,7 @@ func (asked *toolRequest) order(maxTimeout time.Duration, work *intake.Workspace
 		return nil, errAbout
 	}
 	o := &executor.Order{
-		Code: &asked.call.Code, Session: (*string)(asked.Session), Env: asked.Env.plain(),
+		Code: &asked.call.Code, Session: (*string)(asked.Session), Env: asked.Env.Strings(),
 		Network: asked.Network, Timeout: (*float64)(asked.Timeout), LinkImages: !asked.options.ImageParts,
 		Dependencies: asked.call.Dependencies,
 	}
@@ -206,7 +207,7 @@ func (asked *toolRequest) order(maxTimeout time.Duration, work *intake.Workspace
 	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (o.Timeout == nil || wanted < *o.Timeout) {
 		o.Timeout = &wanted
 	}
-	err := takeFiles(&o.Inputs, asked.Files, work)
+	err := body.TakeFiles(&o.Inputs, asked.Files, work)
 	asked.Files = nil // which waits with the run
 	return o, err
 }
@@ -244,25 +245,25 @@ func (asked *toolRequest) read() (err error) {
 
 // readToolRequest decodes the body.
 func (s *Server) readToolRequest(r *http.Request, work *intake.Workspace) (*toolRequest, error) {
-	if _, err := parameters(r); err != nil {
+	if _, err := body.Query(r); err != nil {
 		return nil, err
 	}
-	mediaType, _, err := contentOf(r)
+	mediaType, _, err := body.TypeOf(r)
 	if err != nil {
 		return nil, err
 	}
 	if mediaType != echo.MIMEApplicationJSON {
-		return nil, unsupportedMedia("Content-Type: a tool call is sent as application/json")
+		return nil, body.UnsupportedMedia("Content-Type: a tool call is sent as application/json")
 	}
 	if r.ContentLength > s.maxBody {
 		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
 	}
-	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
 	if err != nil {
-		return nil, ofBody(err, notWhole)
+		return nil, body.Problem(err, body.NotWhole)
 	}
 	asked := new(toolRequest)
-	return asked, s.bodies.withText(r, work, body, func(raw []byte) error {
+	return asked, s.bodies.WithText(r, work, sent, func(raw []byte) error {
 		if len(raw) == 0 {
 			return problem.Malformed("", "the body is empty")
 		}
@@ -273,7 +274,7 @@ func (s *Server) readToolRequest(r *http.Request, work *intake.Workspace) (*tool
 // decodeToolRequest is strict with all but the call: what is wrong in that is for
 // tool.Parse.
 func decodeToolRequest(raw []byte, asked *toolRequest) error {
-	err := decodeJSON("", raw, asked)
+	err := body.DecodeJSON("", raw, asked)
 	var p *problem.Error
 	if !errors.As(err, &p) || p.Field != "call" && !strings.HasPrefix(p.Field, "call.") && !strings.HasPrefix(p.Field, "call[") {
 		return err
@@ -283,7 +284,7 @@ func decodeToolRequest(raw []byte, asked *toolRequest) error {
 		return err
 	}
 	*asked = toolRequest{}
-	if err := decodeJSON("", slices.Concat(raw[:from], []byte("0"), raw[to:]), asked); err != nil {
+	if err := body.DecodeJSON("", slices.Concat(raw[:from], []byte("0"), raw[to:]), asked); err != nil {
 		return err
 	}
 	asked.Call = call

@@ -10,6 +10,7 @@ import (
 
 	"notebox/executor"
 	"notebox/executor/problem"
+	"notebox/server/body"
 )
 
 // upload is a POST /v1/files that is being read.
@@ -24,12 +25,12 @@ type upload struct {
 // files, and a copy of them here would be one for the case of an outage alone.
 func (s *Server) keepInputs(c echo.Context) error {
 	r := c.Request()
-	mediaType, params, err := contentOf(r)
+	mediaType, params, err := body.TypeOf(r)
 	if err != nil {
 		return err
 	}
 	if mediaType != formType {
-		return unsupportedMedia("Content-Type: files are sent as %s", formType)
+		return body.UnsupportedMedia("Content-Type: files are sent as %s", formType)
 	}
 	leave, err := s.intake.Enter(ownerOf(c)) // drivers hold some MB of what they send
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Server) keepInputs(c echo.Context) error {
 			u.kept.Undo(r.Context())
 		}
 	}()
-	if err := s.bodies.readParts(r, params["boundary"], u.take); err != nil {
+	if err := s.bodies.Parts(r, params["boundary"], u.take); err != nil {
 		return err
 	}
 	kept, err := u.kept.Publish(r.Context())
@@ -56,7 +57,7 @@ func (s *Server) keepInputs(c echo.Context) error {
 
 // take stores one part.
 func (u *upload) take(part *multipart.Part) error {
-	name, filename, isFile, err := partName(part)
+	name, filename, isFile, err := body.PartName(part)
 	if err != nil {
 		return err
 	}
@@ -74,10 +75,10 @@ func (u *upload) take(part *multipart.Part) error {
 	if why != "" {
 		return problem.Malformed(field+".name", "%s", why)
 	}
-	body := &executor.WatchedReader{Reader: part}
-	err = u.kept.Put(u.ctx, clean, body)
-	if body.Failed != nil {
-		return ofBody(body.Failed, notAForm)
+	whole := &executor.WatchedReader{Reader: part}
+	err = u.kept.Put(u.ctx, clean, whole)
+	if whole.Failed != nil {
+		return body.Problem(whole.Failed, body.NotAForm)
 	}
 	return err
 }

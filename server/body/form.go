@@ -1,4 +1,4 @@
-package server
+package body
 
 import (
 	"errors"
@@ -17,41 +17,41 @@ import (
 	"notebox/executor/problem"
 )
 
-// form is a multipart body that is being read (RFC 7578).
-type form struct {
-	of     *bodies
-	work   *intake.Workspace
-	names  []string         // of the text parts, in the order in which errors in them are told
-	inputs *executor.Inputs // takes the file parts
-	set    func(name string, raw []byte) error
+// Form is a multipart body that is being read (RFC 7578).
+type Form struct {
+	Of     *Reader
+	Work   *intake.Workspace
+	Names  []string         // of the text parts, in the order in which errors in them are told
+	Inputs *executor.Inputs // takes the file parts
+	Set    func(name string, raw []byte) error
 	texts  map[string]*intake.Spool
 	left   int64 // bytes that the text parts may still have together
 }
 
-// read reads a form and sets its fields.
-func (f *form) read(r *http.Request, boundary string) error {
-	f.texts, f.left = map[string]*intake.Spool{}, f.of.maxBody
+// Read reads a form and sets its fields.
+func (f *Form) Read(r *http.Request, boundary string) error {
+	f.texts, f.left = map[string]*intake.Spool{}, f.Of.MaxBody
 	if r.ContentLength < 0 || r.ContentLength >= intake.SpoolMemory { // a part's header alone may have megabytes
-		if err := f.work.Take(); err != nil {
+		if err := f.Work.Take(); err != nil {
 			return err
 		}
 	}
-	if err := f.of.readParts(r, boundary, f.take); err != nil {
+	if err := f.Of.Parts(r, boundary, f.take); err != nil {
 		return err
 	}
 	return f.decode(r)
 }
 
-// readParts calls take for each part of a form, which is to read it to its end. The form
+// Parts calls take for each part of a form, which is to read it to its end. The form
 // has to be whole, and one part at least.
-func (b *bodies) readParts(r *http.Request, boundary string, take func(*multipart.Part) error) error {
+func (b *Reader) Parts(r *http.Request, boundary string, take func(*multipart.Part) error) error {
 	if boundary == "" {
 		return problem.Malformed("", "Content-Type: the boundary is missing")
 	}
-	if r.ContentLength > b.maxUpload {
-		return problem.TooLarge("", "the body is larger than %d bytes", b.maxUpload)
+	if r.ContentLength > b.MaxUpload {
+		return problem.TooLarge("", "the body is larger than %d bytes", b.MaxUpload)
 	}
-	body := http.MaxBytesReader(nil, r.Body, b.maxUpload)
+	body := http.MaxBytesReader(nil, r.Body, b.MaxUpload)
 	// multipart takes some early ends for the end of the form. Here the body's end
 	// is an error, so that io.EOF means the closing boundary, which may lack its
 	// line break.
@@ -69,17 +69,17 @@ func (b *bodies) readParts(r *http.Request, boundary string, take func(*multipar
 			break
 		}
 		if err != nil {
-			return ofBody(err, notAForm)
+			return Problem(err, NotAForm)
 		}
 		empty = false
 		if err := take(part); err != nil {
-			return ofBody(err, notAForm)
+			return Problem(err, NotAForm)
 		}
 	}
 	// What follows the last part is nothing to us, but net/http notices a client
 	// that leaves only after the body's end.
 	if _, err := io.Copy(io.Discard, body); err != nil {
-		return ofBody(err, notAForm)
+		return Problem(err, NotAForm)
 	}
 	if empty {
 		return problem.Malformed("", "the form is empty")
@@ -111,17 +111,17 @@ func (h *headRoom) Read(p []byte) (int, error) {
 
 var errPartHead = errors.New("a part's header is too long")
 
-// notAForm is the answer to a body that cannot be read as a form.
-const notAForm = "the body is not well-formed multipart/form-data"
+// NotAForm is the answer to a body that cannot be read as a form.
+const NotAForm = "the body is not well-formed multipart/form-data"
 
 // cutOff is the end of a body that should have ended before.
 type cutOff struct{}
 
 func (cutOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// partName is what a part is called, and its file name, with its folders, where it has
+// PartName is what a part is called, and its file name, with its folders, where it has
 // one.
-func partName(part *multipart.Part) (name, filename string, isFile bool, err error) {
+func PartName(part *multipart.Part) (name, filename string, isFile bool, err error) {
 	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	name, named := params["name"]
 	if err != nil || !named {
@@ -135,12 +135,12 @@ func partName(part *multipart.Part) (name, filename string, isFile bool, err err
 }
 
 // take reads one part to its end.
-func (f *form) take(part *multipart.Part) error {
-	name, filename, isFile, err := partName(part)
+func (f *Form) take(part *multipart.Part) error {
+	name, filename, isFile, err := PartName(part)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(f.names, name) {
+	if !slices.Contains(f.Names, name) {
 		return problem.Malformed(problem.Printable(problem.Cut(name)), "there is no such field")
 	}
 	if name == "files" && isFile {
@@ -149,44 +149,44 @@ func (f *form) take(part *multipart.Part) error {
 	return f.takeText(part, name)
 }
 
-func (f *form) takeFile(part *multipart.Part, filename string) error {
-	in, p := f.inputs.Add(fmt.Sprintf("files[%d]", len(f.inputs.List)), filename)
+func (f *Form) takeFile(part *multipart.Part, filename string) error {
+	in, p := f.Inputs.Add(fmt.Sprintf("files[%d]", len(f.Inputs.List)), filename)
 	if p != nil {
 		return p
 	}
 	var err error
-	in.Path, in.Size, err = f.work.Save(part)
+	in.Path, in.Size, err = f.Work.Save(part)
 	return err
 }
 
-func (f *form) takeText(part *multipart.Part, name string) error {
+func (f *Form) takeText(part *multipart.Part, name string) error {
 	if f.texts[name] != nil {
 		return problem.Malformed(name, "is there more than once")
 	}
 	limited := &io.LimitedReader{R: part, N: f.left + 1}
-	text, err := f.work.Spool(limited)
+	text, err := f.Work.Spool(limited)
 	if err != nil {
 		return err
 	}
 	if f.left = limited.N - 1; f.left < 0 {
-		return problem.TooLarge(name, "the text parts are larger than %d bytes", f.of.maxBody)
+		return problem.TooLarge(name, "the text parts are larger than %d bytes", f.Of.MaxBody)
 	}
 	f.texts[name] = text
 	return nil
 }
 
 // decode sets the fields of the texts.
-func (f *form) decode(r *http.Request) error {
-	for _, name := range f.names {
+func (f *Form) decode(r *http.Request) error {
+	for _, name := range f.Names {
 		sp := f.texts[name]
 		if sp == nil {
 			continue
 		}
-		err := f.of.withText(r, f.work, sp, func(raw []byte) error {
+		err := f.Of.WithText(r, f.Work, sp, func(raw []byte) error {
 			if !utf8.Valid(raw) {
 				return problem.Malformed(name, "is not valid UTF-8")
 			}
-			return f.set(name, raw)
+			return f.Set(name, raw)
 		})
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package server
+package body
 
 import (
 	"errors"
@@ -17,37 +17,37 @@ const maxDependencies = 1000
 // These are the lists of requests. Decoding stops at a list's limit: an entry of three
 // bytes is a hundred in memory.
 type (
-	fileFields  []fileField
-	cellFields  []text
-	packageList []text
-	variables   map[text]text
+	Files     []File
+	Cells     []Text
+	Packages  []Text
+	Variables map[Text]Text
 )
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (l *fileFields) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	return decodeList(dec, (*[]fileField)(l), executor.MaxInputs, "files")
+func (l *Files) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return decodeList(dec, (*[]File)(l), executor.MaxInputs, "files")
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (l *cellFields) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	return decodeList(dec, (*[]text)(l), notebook.MaxCells, "cells")
+func (l *Cells) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return decodeList(dec, (*[]Text)(l), notebook.MaxCells, "cells")
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (l *packageList) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	return decodeList(dec, (*[]text)(l), maxDependencies, problem.PackagesField)
+func (l *Packages) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return decodeList(dec, (*[]Text)(l), maxDependencies, problem.PackagesField)
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (v *variables) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+func (v *Variables) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if given, err := open(dec, jsontext.KindBeginObject, "must be an object"); !given {
 		return err
 	}
-	for *v = (variables{}); dec.PeekKind() != jsontext.KindEndObject; {
+	for *v = (Variables{}); dec.PeekKind() != jsontext.KindEndObject; {
 		if len(*v) == executor.MaxEnv {
 			return problem.Unfit("env", "there are more than %d variables", executor.MaxEnv)
 		}
-		var name, value text
+		var name, value Text
 		if err := json.UnmarshalDecode(dec, &name); err != nil {
 			return err
 		}
@@ -60,8 +60,8 @@ func (v *variables) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// plain are the variables as strings; nil for none.
-func (v variables) plain() map[string]string {
+// Strings are the variables as strings; nil for none.
+func (v Variables) Strings() map[string]string {
 	if v == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package server
+package body
 
 import (
 	"bytes"
@@ -26,37 +26,37 @@ const maxNesting = notebook.MaxDepth + 1
 // some 150 bytes until the object ends. The widest that people send have some thousands.
 const maxNames = 50_000
 
-// bodies are read with these bounds.
-type bodies struct {
-	intake    *intake.Intake
-	maxBody   int64 // bytes of JSON, code and text parts
-	maxUpload int64 // bytes of a form
+// Reader reads bodies within these bounds.
+type Reader struct {
+	Intake    *intake.Intake
+	MaxBody   int64 // bytes of JSON, code and text parts
+	MaxUpload int64 // bytes of a form
 }
 
-// readObject reads a body that is one JSON text into v; then is called where that was
+// Object reads a body that is one JSON text into v; then is called where that was
 // right, while the text is held.
-func (b *bodies) readObject(r *http.Request, work *intake.Workspace, v any, then func() error) error {
-	if r.ContentLength > b.maxBody {
-		return problem.TooLarge("", "the body is larger than %d bytes", b.maxBody)
+func (b *Reader) Object(r *http.Request, work *intake.Workspace, v any, then func() error) error {
+	if r.ContentLength > b.MaxBody {
+		return problem.TooLarge("", "the body is larger than %d bytes", b.MaxBody)
 	}
-	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, b.maxBody))
+	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, b.MaxBody))
 	if err != nil {
-		return ofBody(err, notWhole)
+		return Problem(err, NotWhole)
 	}
-	return b.withText(r, work, body, func(raw []byte) error {
+	return b.WithText(r, work, body, func(raw []byte) error {
 		if len(raw) == 0 {
 			return problem.Malformed("", "the body is empty")
 		}
-		if err := decodeJSON("", raw, v); err != nil {
+		if err := DecodeJSON("", raw, v); err != nil {
 			return err
 		}
 		return then()
 	})
 }
 
-// withText calls fn with the text of a spool, in its turn.
-func (b *bodies) withText(r *http.Request, work *intake.Workspace, sp *intake.Spool, fn func([]byte) error) error {
-	return b.intake.InTurn(r.Context(), work.Owner, sp.Size, func() error {
+// WithText calls fn with the text of a spool, in its turn.
+func (b *Reader) WithText(r *http.Request, work *intake.Workspace, sp *intake.Spool, fn func([]byte) error) error {
+	return b.Intake.InTurn(r.Context(), work.Owner, sp.Size, func() error {
 		raw, err := sp.Bytes()
 		if err != nil {
 			return err
@@ -65,9 +65,9 @@ func (b *bodies) withText(r *http.Request, work *intake.Workspace, sp *intake.Sp
 	})
 }
 
-// decodeJSON reads one JSON text strictly into v. Every error names the field;
+// DecodeJSON reads one JSON text strictly into v. Every error names the field;
 // within is the field that the text itself is of, or empty for a whole body.
-func decodeJSON(within string, raw []byte, v any) error {
+func DecodeJSON(within string, raw []byte, v any) error {
 	switch shape := notebook.ShapeOf(raw); {
 	case shape.Depth > maxNesting:
 		return problem.Malformed(within, "is nested deeper than %d levels", maxNesting)
@@ -138,12 +138,12 @@ func joinField(within string, pointer jsontext.Pointer) string {
 	return b.String()
 }
 
-// takeFiles adds the entries of files to the inputs.
-func takeFiles(all *executor.Inputs, files []fileField, work *intake.Workspace) error {
+// TakeFiles adds the entries of files to the inputs.
+func TakeFiles(all *executor.Inputs, files []File, work *intake.Workspace) error {
 	for _, f := range files {
 		field := fmt.Sprintf("files[%d]", len(all.List))
 		from := 0
-		for _, given := range []*text{f.Content, f.Text, f.URL, f.ID} {
+		for _, given := range []*Text{f.Content, f.Text, f.URL, f.ID} {
 			if given != nil {
 				from++
 			}
@@ -193,7 +193,7 @@ func takeFiles(all *executor.Inputs, files []fileField, work *intake.Workspace) 
 }
 
 // data is what an entry itself holds.
-func (f fileField) data(field string) ([]byte, *problem.Error) {
+func (f File) data(field string) ([]byte, *problem.Error) {
 	if f.Text != nil {
 		return []byte(*f.Text), nil
 	}

@@ -1,4 +1,6 @@
-package server
+// Package body reads the bodies of requests: JSON and forms, strictly, and within bounds of
+// size, time and cost.
+package body
 
 import (
 	"errors"
@@ -18,20 +20,20 @@ import (
 	"notebox/executor/problem"
 )
 
-// fileField is an entry of files.
-type fileField struct {
-	Name    *text `json:"name"`
-	Content *text `json:"content"` // in base64
-	Text    *text `json:"text"`    // as it stands
-	URL     *text `json:"url"`
-	ID      *text `json:"id"`
+// File is an entry of files.
+type File struct {
+	Name    *Text `json:"name"`
+	Content *Text `json:"content"` // in base64
+	Text    *Text `json:"text"`    // as it stands
+	URL     *Text `json:"url"`
+	ID      *Text `json:"id"`
 }
 
-// text is a JSON string and nothing else; a plain Go string would take null.
-type text string
+// Text is a JSON string and nothing else; a plain Go string would take null.
+type Text string
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (t *text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+func (t *Text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	tok, err := dec.ReadToken()
 	if err != nil {
 		return err
@@ -39,16 +41,16 @@ func (t *text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if tok.Kind() != jsontext.KindString {
 		return errors.New("must be a string")
 	}
-	*t = text(tok.String())
+	*t = Text(tok.String())
 	return nil
 }
 
-// seconds is a JSON number of any size: one that is too large for a float64 is
+// Seconds is a JSON number of any size: one that is too large for a float64 is
 // well-formed and out of range, which are different answers.
-type seconds float64
+type Seconds float64
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (s *seconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+func (s *Seconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	tok, err := dec.ReadToken()
 	if err != nil {
 		return err
@@ -60,7 +62,7 @@ func (s *seconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return err
 	}
-	*s = seconds(f)
+	*s = Seconds(f)
 	return nil
 }
 
@@ -71,8 +73,8 @@ var jsonRules = json.JoinOptions(
 	jsontext.AllowInvalidUTF8(false),
 )
 
-// plain is a list as strings; nil for none.
-func plain(list []text) []string {
+// Strings is a list as strings; nil for none.
+func Strings(list []Text) []string {
 	if list == nil {
 		return nil
 	}
@@ -83,12 +85,12 @@ func plain(list []text) []string {
 	return out
 }
 
-// contentOf reads what a request says of its body; the media type is empty where that
+// TypeOf reads what a request says of its body; the media type is empty where that
 // is missing or malformed.
-func contentOf(r *http.Request) (mediaType string, params map[string]string, err error) {
+func TypeOf(r *http.Request) (mediaType string, params map[string]string, err error) {
 	for _, encoding := range strings.Split(strings.Join(r.Header.Values(echo.HeaderContentEncoding), ","), ",") {
 		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
-			return "", nil, unsupportedMedia("Content-Encoding: only identity is supported")
+			return "", nil, UnsupportedMedia("Content-Encoding: only identity is supported")
 		}
 	}
 	if mediaType, params, err = mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil {
@@ -97,22 +99,23 @@ func contentOf(r *http.Request) (mediaType string, params map[string]string, err
 	return mediaType, params, nil
 }
 
-const notWhole = "the body did not arrive in full"
+// NotWhole says that a body ended too early.
+const NotWhole = "the body did not arrive in full"
 
-// ofBody says what is wrong where a body could not be read: our own failure and
+// Problem says what is wrong where a body could not be read: our own failure and
 // the limits have their own answers, the rest is text's.
-func ofBody(err error, text string) error {
+func Problem(err error, text string) error {
 	var p *problem.Error
 	var tooMany *http.MaxBytesError
-	var slow *slowBodyError
+	var slow *SlowError
 	if errors.As(err, &p) || errors.As(err, &tooMany) || errors.As(err, &slow) || errors.Is(err, intake.ErrWorkspace) {
 		return err
 	}
 	return problem.Malformed("", "%s", text)
 }
 
-// parseSeconds reads a number of a form or a query.
-func parseSeconds(field, s string) (*seconds, error) {
+// ParseSeconds reads a number of a form or a query.
+func ParseSeconds(field, s string) (*Seconds, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return nil, problem.Malformed(field, "must be a number")
@@ -120,12 +123,12 @@ func parseSeconds(field, s string) (*seconds, error) {
 	if math.IsNaN(f) {
 		return nil, problem.Unfit(field, "must be a number of seconds above 0")
 	}
-	out := seconds(f)
+	out := Seconds(f)
 	return &out, nil
 }
 
-// parseBool reads a truth value of a form or a query.
-func parseBool(field, s string) (*bool, error) {
+// ParseBool reads a truth value of a form or a query.
+func ParseBool(field, s string) (*bool, error) {
 	switch strings.ToLower(s) {
 	case "true", "1":
 		return new(true), nil
@@ -135,10 +138,9 @@ func parseBool(field, s string) (*bool, error) {
 	return nil, problem.Malformed(field, "must be true or false")
 }
 
-
-// parameters reads the query, in which nothing but those names may be, each once: a
+// Query reads the query, in which nothing but those names may be, each once: a
 // typing error must not be a silent default.
-func parameters(r *http.Request, names ...string) (url.Values, error) {
+func Query(r *http.Request, names ...string) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, problem.Malformed("query", "is malformed")
@@ -158,14 +160,15 @@ func parameters(r *http.Request, names ...string) (url.Values, error) {
 	return query, nil
 }
 
-// slowBodyError is a body that did not keep pace, as against a deadline of
+// SlowError is a body that did not keep pace, as against a deadline of
 // anything else, such as the store.
-type slowBodyError struct{ err error }
+type SlowError struct{ Err error }
 
-func (e *slowBodyError) Error() string { return "the body came too slowly: " + e.err.Error() }
+func (e *SlowError) Error() string { return "the body came too slowly: " + e.Err.Error() }
 
-func (e *slowBodyError) Unwrap() error { return e.err }
+func (e *SlowError) Unwrap() error { return e.Err }
 
-func unsupportedMedia(format string, args ...any) *problem.Error {
+// UnsupportedMedia is a Content-Type that is not taken.
+func UnsupportedMedia(format string, args ...any) *problem.Error {
 	return &problem.Error{Status: http.StatusUnsupportedMediaType, Text: fmt.Sprintf(format, args...)}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/tests/starter"
 )
 
 // answers is a notebox that answers every run the same.
@@ -140,7 +142,7 @@ func TestPoolOfReadyz(t *testing.T) {
 	answer := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
 	defer server.Close()
-	s := &service{url: server.URL, size: 2}
+	s := &service{&starter.Process{URL: server.URL}, 2}
 
 	answer = `{"status": "ready", "pool": {"warm": 2, "starting": 0, "size": 2, "removing": 0, "sandboxes": 2}}`
 	require.NoError(t, s.awaitIdle(t.Context()))

@@ -69,7 +69,7 @@ func (s *service) isIdle(ctx context.Context) (idle bool, state string, err erro
 func (s *service) pool(ctx context.Context) (*poolState, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/readyz", nil)
 	if err != nil {
 		return nil, err
 	}

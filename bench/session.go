@@ -23,7 +23,7 @@ func (b *bench) openSessions(ctx context.Context) error {
 			return err
 		}
 		b.sessions = append(b.sessions, id)
-		if b.callers[wayStep][c.name], err = newCaller(b.warm.url, c, id); err != nil {
+		if b.callers[wayStep][c.name], err = newCaller(b.warm.URL, c, id); err != nil {
 			return err
 		}
 	}
@@ -58,7 +58,7 @@ func (s *service) openSession(ctx context.Context) (id string, err error) {
 func (s *service) call(ctx context.Context, method, path string, body []byte, want int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,111 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/client"
+)
+
+// answering is a notebox that gives its answers one after the other, the last again.
+func answering(t *testing.T, answers ...http.HandlerFunc) *client.Client {
+	n := 0
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := answers[min(n, len(answers)-1)]
+		n++
+		a(w, r)
+	}))
+	t.Cleanup(ts.Close)
+	return client.New(client.Options{BaseURL: ts.URL + "/", Key: "secret"})
+}
+
+func problem(status int, field, detail string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"status":%d,"field":%q,"detail":%q}`, status, field, detail)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		desc   string
+		answer http.HandlerFunc
+		check  func(t *testing.T, err error)
+	}{
+		{"a wrong key", problem(401, "", "an API key is needed"), func(t *testing.T, err error) {
+			var refused *client.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, 401, refused.Status)
+		}},
+		{"events that break off", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "event: started\ndata: {\"id\":\"run_1\"}\n\n")
+		}, func(t *testing.T, err error) { require.ErrorContains(t, err, "broke off") }},
+		{"an error event", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "event: error\ndata: {\"status\":500,\"detail\":\"the service failed\"}\n\n")
+		}, func(t *testing.T, err error) { require.ErrorContains(t, err, "the service failed") }},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			_, err := answering(t, c.answer).Execute(context.Background(), client.Run{Code: "1", Tell: func(string) {}})
+			c.check(t, err)
+		})
+	}
+}
+
+func TestAFullServiceIsAskedAgain(t *testing.T) {
+	var body, key string
+	c := answering(t, problem(503, "", "full"), func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		body, key = string(raw), r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"status":"ok","text":"1\n","files":[{"path":"/mnt/data/x","url":"http://x"}]}`)
+	})
+	opened := 0
+	file := client.File{Name: "a/b.txt", Open: func() (io.ReadCloser, error) {
+		opened++
+		return io.NopCloser(strings.NewReader("abc")), nil
+	}}
+	r, err := c.Execute(context.Background(), client.Run{Code: "print(1)", Language: "python", Files: []client.File{file}})
+	require.NoError(t, err)
+	require.Equal(t, "1\n", r.Text)
+	require.Equal(t, "http://x", r.Files[0].URL)
+	require.Equal(t, 2, opened)
+	require.Equal(t, "Bearer secret", key)
+	require.Contains(t, body, `filename="a/b.txt"`)
+	require.Contains(t, body, "abc")
+}
+
+func TestPackages(t *testing.T) {
+	var body string
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		body = string(raw)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: install\ndata: {\"text\":\"Collecting polars\\n\"}\n\nevent: done\ndata: {\"status\":\"ok\"}\n\n")
+	})
+	told := ""
+	_, err := c.Execute(context.Background(), client.Run{Code: "1", Dependencies: []string{"polars==1.*", "six"}, Tell: func(text string) { told += text }})
+	require.NoError(t, err)
+	require.Contains(t, body, "name=\"dependencies\"\r\n\r\n[\"polars==1.*\",\"six\"]\r\n")
+	require.Equal(t, "Collecting polars\n", told)
+}
+
+func TestAFileThatCannotBeReadEndsTheRun(t *testing.T) {
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	broken := client.File{Name: "a", Open: func() (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }}
+	_, err := c.Execute(context.Background(), client.Run{Code: "1", Files: []client.File{broken}})
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}

@@ -134,37 +134,20 @@ func (c *Client) Environments(ctx context.Context) (*Environments, error) {
 	return &all, decode(res, &all)
 }
 
-// Fetch opens a file or an image by its URL, which needs no key.
-func (c *Client) Fetch(ctx context.Context, address string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, fmt.Errorf("notebox: %w", err)
-	}
-	res, err := c.do(req)
-	if err != nil {
-		return nil, err
-	}
-	return res.Body, nil
-}
-
 // call sends a request without a body.
 func (c *Client) call(ctx context.Context, method, path string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.o.BaseURL+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("notebox: %w", err)
 	}
-	c.authorize(req)
 	return c.do(req)
-}
-
-func (c *Client) authorize(req *http.Request) {
-	if c.o.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.o.Key)
-	}
 }
 
 // do sends a request; an answer that is none of 2xx is an *Error.
 func (c *Client) do(req *http.Request) (*http.Response, error) {
+	if c.o.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.o.Key)
+	}
 	res, err := c.o.HTTP.Do(req)
 	if err != nil {
 		if req.Context().Err() != nil {

@@ -109,3 +109,42 @@ func TestAFileThatCannotBeReadEndsTheRun(t *testing.T) {
 	_, err := c.Execute(context.Background(), client.Run{Code: "1", Files: []client.File{broken}})
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
+
+func TestFetch(t *testing.T) {
+	answer := func(status int, header, content string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "" {
+				status = http.StatusTeapot
+			}
+			if header != "" {
+				w.Header().Set("Content-Length", header)
+			}
+			w.WriteHeader(status)
+			fmt.Fprint(w, content)
+			w.(http.Flusher).Flush() // in chunks, if no length was set
+		}
+	}
+	for _, c := range []struct {
+		desc   string
+		answer http.HandlerFunc
+		want   string // of the error
+	}{
+		{"as much as may be", answer(200, "", "abcd"), ""},
+		{"more than may be", answer(200, "", "abcde"), "the file is too large"},
+		{"more than may be, as its head says", answer(200, "5", "abcde"), "the file is too large"},
+		{"less than its head says", answer(200, "4", "abc"), "unexpected EOF"},
+		{"a link that has expired", answer(403, "", "no"), "its link was answered with 403 Forbidden"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			ts := httptest.NewServer(c.answer)
+			defer ts.Close()
+			content, err := client.Fetch(t.Context(), ts.Client(), ts.URL, 4)
+			if c.want != "" {
+				require.ErrorContains(t, err, c.want)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "abcd", string(content))
+		})
+	}
+}

@@ -37,13 +37,11 @@ func Example() {
 		return
 	}
 	fmt.Print(result.Status, ": ", result.Text)
-	content, err := notebox.Fetch(ctx, result.Files[0].URL)
+	total, err := client.Fetch(ctx, http.DefaultClient, result.Files[0].URL, 1<<20)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer content.Close()
-	total, _ := io.ReadAll(content)
 	fmt.Printf("%s: %s", result.Files[0].Name, total)
 	// Output:
 	// ok: done

@@ -44,7 +44,6 @@ func (c *Client) postOnce(ctx context.Context, path string, fields [][2]string, 
 	if events {
 		req.Header.Set("Accept", "text/event-stream, application/json;q=0.5")
 	}
-	c.authorize(req)
 	go func() { w.CloseWithError(write(form, fields, files)) }()
 	return c.do(req)
 }

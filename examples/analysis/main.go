@@ -10,11 +10,15 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"os"
 	"path/filepath"
 
 	"notebox/client"
 )
+
+// maxFile bounds what is fetched, in bytes: the file that analysis.py writes is small.
+const maxFile = 10 << 20
 
 func main() {
 	log.SetFlags(0)
@@ -46,14 +50,9 @@ func main() {
 	if r.Status != "ok" || len(r.Images) == 0 || len(r.Files) == 0 {
 		log.Fatalf("the analysis should have ended well, with an image and files. %s", r.Hint)
 	}
-	content, err := notebox.Fetch(ctx, r.Files[0].URL)
+	content, err := client.Fetch(ctx, http.DefaultClient, r.Files[0].URL, maxFile)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer content.Close()
-	size, err := io.Copy(io.Discard, content)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("fetched %s by its URL: %d bytes\n", filepath.Base(r.Files[0].Path), size)
+	fmt.Printf("fetched %s by its URL: %d bytes\n", filepath.Base(r.Files[0].Path), len(content))
 }

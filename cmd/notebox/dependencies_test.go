@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -51,16 +50,12 @@ func withPackages(t *testing.T, p *program, code string, packages ...string) (st
 	body, err := json.Marshal(map[string]any{"code": code, "dependencies": packages})
 	require.NoError(t, err)
 	began := time.Now()
-	a, err := http.Post(p.url()+"/v1/execute", "application/json", strings.NewReader(string(body)))
-	require.NoError(t, err)
-	defer a.Body.Close()
-	answer, err := io.ReadAll(a.Body)
-	require.NoError(t, err)
+	status, answer := post(t, p.url()+"/v1/execute", "application/json", body)
 	took = time.Since(began)
-	if a.StatusCode == http.StatusOK {
+	if status == http.StatusOK {
 		require.NoError(t, json.Unmarshal(answer, &r))
 	}
-	return a.StatusCode, r, string(answer), took
+	return status, r, string(answer), took
 }
 
 // TestDependencies asks the registry for polars, once, and then cuts it off.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/bwmarrin/discordgo"
+	"github.com/docker/go-units"
 
 	"notebox/agent"
 	"notebox/client"
@@ -113,11 +114,5 @@ func distinct(name string, taken map[string]bool) string {
 
 // size is a number of bytes for people.
 func size(bytes int64) string {
-	switch {
-	case bytes >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	case bytes >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", bytes)
+	return units.CustomSize("%.4g %s", float64(bytes), 1024, []string{"bytes", "KiB", "MiB", "GiB"})
 }

@@ -110,6 +110,38 @@ func TestAFileThatCannotBeReadEndsTheRun(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
+func TestSessions(t *testing.T) {
+	var asked []string
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.EscapedPath()+" "+r.FormValue("language"))
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, `{"id":"ses_1"}`)
+	}, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.EscapedPath())
+		w.WriteHeader(http.StatusNoContent)
+	}, problem(410, "", "gone"), problem(404, "", "nothing"), problem(403, "", "not yours"))
+	id, err := c.OpenSession(t.Context(), "r")
+	require.NoError(t, err)
+	require.Equal(t, "ses_1", id)
+	require.NoError(t, c.CloseSession(t.Context(), "a/b"))
+	require.Equal(t, []string{"POST /v1/sessions r", "DELETE /v1/sessions/a%2Fb"}, asked)
+	require.NoError(t, c.CloseSession(t.Context(), id), "it was closed before")
+	require.NoError(t, c.CloseSession(t.Context(), id), "it was never there")
+	require.ErrorContains(t, c.CloseSession(t.Context(), id), "not yours")
+
+	c = answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
+	_, err = c.OpenSession(t.Context(), "")
+	require.ErrorContains(t, err, "names no session")
+}
+
+func TestWhatIsNoNotebox(t *testing.T) {
+	c := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+	_, err := c.Environments(t.Context())
+	require.ErrorContains(t, err, "what answers is none")
+	_, err = c.Execute(t.Context(), client.Run{Code: "1"})
+	require.ErrorContains(t, err, "the result")
+}
+
 func TestFetch(t *testing.T) {
 	answer := func(status int, header, content string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

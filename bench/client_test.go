@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/client"
 	"notebox/tests/starter"
 )
 
@@ -124,17 +125,17 @@ func TestAttackEndsAtAWrongReply(t *testing.T) {
 func TestIdle(t *testing.T) {
 	for _, c := range []struct {
 		desc string
-		pool poolState
+		pool client.Pool
 		idle bool
 	}{
-		{"full", poolState{Warm: 2, Size: 2, Sandboxes: 2}, true},
-		{"no pool", poolState{}, true},
-		{"not full", poolState{Warm: 1, Size: 2, Sandboxes: 1}, false},
-		{"starting", poolState{Warm: 1, Size: 2, Starting: 1, Sandboxes: 2}, false},
-		{"removing", poolState{Warm: 2, Size: 2, Removing: 1, Sandboxes: 3}, false},
-		{"running", poolState{Warm: 2, Size: 2, Sandboxes: 3}, false},
+		{"full", client.Pool{Warm: 2, Size: 2, Sandboxes: 2}, true},
+		{"no pool", client.Pool{}, true},
+		{"not full", client.Pool{Warm: 1, Size: 2, Sandboxes: 1}, false},
+		{"starting", client.Pool{Warm: 1, Size: 2, Starting: 1, Sandboxes: 2}, false},
+		{"removing", client.Pool{Warm: 2, Size: 2, Removing: 1, Sandboxes: 3}, false},
+		{"running", client.Pool{Warm: 2, Size: 2, Sandboxes: 3}, false},
 	} {
-		require.Equal(t, c.idle, c.pool.idle(), c.desc)
+		require.Equal(t, c.idle, atRest(c.pool), c.desc)
 	}
 }
 

@@ -130,8 +130,20 @@ func (c *Client) Environments(ctx context.Context) (*Environments, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all Environments
-	return &all, decode(res, &all)
+	all := new(Environments)
+	return all, decode(res, all)
+}
+
+// Ready returns no error if the notebox can run code now. The Pool is nil if the notebox
+// does not tell.
+func (c *Client) Ready(ctx context.Context) (*Pool, error) {
+	res, err := c.call(ctx, http.MethodGet, "/readyz")
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Pool *Pool }
+	err = decode(res, &answer)
+	return answer.Pool, err
 }
 
 // call sends a request without a body.

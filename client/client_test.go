@@ -134,6 +134,26 @@ func TestSessions(t *testing.T) {
 	require.ErrorContains(t, err, "names no session")
 }
 
+func TestReady(t *testing.T) {
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, "/readyz", r.URL.Path)
+		fmt.Fprint(w, `{"status":"ready","pool":{"size":3,"warm":2,"starting":1,"sandboxes":3}}`)
+	}, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"ready"}`)
+	}, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"status":"unavailable","detail":"no daemon"}`)
+	})
+	pool, err := c.Ready(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, &client.Pool{Size: 3, Warm: 2, Starting: 1, Sandboxes: 3}, pool)
+	pool, err = c.Ready(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, pool)
+	_, err = c.Ready(t.Context())
+	require.EqualError(t, err, "notebox answered 503: no daemon")
+}
+
 func TestWhatIsNoNotebox(t *testing.T) {
 	c := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	_, err := c.Environments(t.Context())

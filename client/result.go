@@ -108,3 +108,14 @@ type Limits struct {
 	Network           bool    `json:"network"`
 	Sessions          bool    `json:"sessions"`
 }
+
+// Pool is what a notebox has of sandboxes.
+type Pool struct {
+	Size      int `json:"size"` // how many are to be warm
+	Warm      int `json:"warm"`
+	Starting  int `json:"starting"`
+	Running   int `json:"running"`
+	Removing  int `json:"removing"`
+	Sessions  int `json:"sessions"`  // open, whether or not they run
+	Sandboxes int `json:"sandboxes"` // all that exist: starting, warm, running, of sessions, being removed
+}

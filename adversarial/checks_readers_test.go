@@ -54,7 +54,7 @@ func slowReaders(ctx context.Context, t *Trial) (out []Failure) {
 		return append(out, failed("a session: %v", err))
 	}
 	defer slow.close(opened)
-	before, err := status(fmt.Sprintf("/proc/%d/status", s.PID))
+	before, err := status(fmt.Sprintf("/proc/%d/status", s.PID()))
 	if err != nil {
 		return append(out, failed("%v", err))
 	}
@@ -82,7 +82,7 @@ func slowReaders(ctx context.Context, t *Trial) (out []Failure) {
 	other.ask("another key's run", http.StatusOK, Request{Code: "print('other')"})
 	held := int64(0)
 	for range 10 { // until garbage is collected
-		now, err := status(fmt.Sprintf("/proc/%d/status", s.PID))
+		now, err := status(fmt.Sprintf("/proc/%d/status", s.PID()))
 		if err != nil {
 			return append(out, failed("%v", err))
 		}
@@ -145,7 +145,7 @@ func unkeyedConnections(ctx context.Context, t *Trial) (out []Failure) {
 		all = append(all, conn)
 	}
 	open := func() int {
-		entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.PID))
+		entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.PID()))
 		return len(entries)
 	}
 	if n := open(); n > idleMost {

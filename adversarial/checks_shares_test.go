@@ -90,7 +90,7 @@ const (
 func costlyBodiesOfOneKey(ctx context.Context, t *Trial) []Failure {
 	return betweenTwoKeys(ctx, t, "costly-bodies", map[string]string{}, func(s *Service, a, b *asker) {
 		b.ask("a run before", 200, Request{Code: "print(1)"})
-		before, err := status(fmt.Sprintf("/proc/%d/status", s.PID))
+		before, err := status(fmt.Sprintf("/proc/%d/status", s.PID()))
 		if err != nil {
 			*a.out = append(*a.out, failed("%v", err))
 			return
@@ -105,7 +105,7 @@ func costlyBodiesOfOneKey(ctx context.Context, t *Trial) []Failure {
 		b.ask("another key's run, beside them", 200, Request{Code: "print(1)"})
 		all.Wait()
 		*a.out = append(*a.out, of...)
-		after, err := status(fmt.Sprintf("/proc/%d/status", s.PID))
+		after, err := status(fmt.Sprintf("/proc/%d/status", s.PID()))
 		if err != nil || after.peak-before.peak > costlyMemory {
 			*a.out = append(*a.out, failed("the service's peak rose by %d MB: %v", (after.peak-before.peak)>>20, err))
 		}

@@ -72,7 +72,7 @@ func (s *Service) Look(ctx context.Context, d *Daemon, known *Known) (Holdings, 
 		files(filepath.Join(s.Folder, "files"), regexp.MustCompile(`\.tmp$`))...)
 	h.Goroutines = s.metric(ctx, "go_goroutines")
 	h.Warm = s.metric(ctx, `notebox_pool_sandboxes{state="warm"}`)
-	proc := fmt.Sprintf("/proc/%d", s.PID)
+	proc := fmt.Sprintf("/proc/%d", s.PID())
 	descriptors, err := os.ReadDir(proc + "/fd")
 	if err != nil {
 		return h, fmt.Errorf("the service is gone: %w", err)

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"notebox/tests/starter"
 )
 
 // The cases run the real program with real containers: they need a Docker daemon
@@ -44,9 +44,8 @@ func plant() (err error) {
 	if planted.folder, err = os.MkdirTemp("", "notebox-adversarial-"); err != nil {
 		return err
 	}
-	planted.program = filepath.Join(planted.folder, "notebox")
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", planted.program, "notebox/cmd/notebox").CombinedOutput(); err != nil {
-		return fmt.Errorf("build the program: %w: %s", err, out)
+	if planted.program, err = starter.Build(planted.folder, "notebox/cmd/notebox"); err != nil {
+		return err
 	}
 	planted.env = []string{"CANARY_SECRET=" + planted.canary.Secret("the service's environment")}
 	planted.beside = planted.canary.Secret("the state folder")

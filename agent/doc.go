@@ -27,7 +27,7 @@
 //
 // Meanwhile a Sink hears of each piece of text, each call, each outcome and each step.
 //
-// Providers and Executors are interfaces here; the packages provider and client have
+// Providers and Executors are interfaces here; the packages provider and remote have
 // those that reach models and a notebox over HTTP. All was tested against scripted
 // models (package agenttest), by the official clients of OpenAI and Anthropic.
 package agent

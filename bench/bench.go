@@ -161,7 +161,7 @@ func (b *bench) openCallers() error {
 	for w, s := range map[way]*service{wayWarm: b.warm, wayEmpty: b.empty} {
 		b.callers[w] = map[string]*caller{}
 		for _, c := range b.cases {
-			caller, err := newCaller(s.url, c, "")
+			caller, err := newCaller(s.URL, c, "")
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/client"
+	"notebox/tests/starter"
 )
 
 // answers is a notebox that answers every run the same.
@@ -122,17 +125,17 @@ func TestAttackEndsAtAWrongReply(t *testing.T) {
 func TestIdle(t *testing.T) {
 	for _, c := range []struct {
 		desc string
-		pool poolState
+		pool client.Pool
 		idle bool
 	}{
-		{"full", poolState{Warm: 2, Size: 2, Sandboxes: 2}, true},
-		{"no pool", poolState{}, true},
-		{"not full", poolState{Warm: 1, Size: 2, Sandboxes: 1}, false},
-		{"starting", poolState{Warm: 1, Size: 2, Starting: 1, Sandboxes: 2}, false},
-		{"removing", poolState{Warm: 2, Size: 2, Removing: 1, Sandboxes: 3}, false},
-		{"running", poolState{Warm: 2, Size: 2, Sandboxes: 3}, false},
+		{"full", client.Pool{Warm: 2, Size: 2, Sandboxes: 2}, true},
+		{"no pool", client.Pool{}, true},
+		{"not full", client.Pool{Warm: 1, Size: 2, Sandboxes: 1}, false},
+		{"starting", client.Pool{Warm: 1, Size: 2, Starting: 1, Sandboxes: 2}, false},
+		{"removing", client.Pool{Warm: 2, Size: 2, Removing: 1, Sandboxes: 3}, false},
+		{"running", client.Pool{Warm: 2, Size: 2, Sandboxes: 3}, false},
 	} {
-		require.Equal(t, c.idle, c.pool.idle(), c.desc)
+		require.Equal(t, c.idle, atRest(c.pool), c.desc)
 	}
 }
 
@@ -140,7 +143,7 @@ func TestPoolOfReadyz(t *testing.T) {
 	answer := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
 	defer server.Close()
-	s := &service{url: server.URL, size: 2}
+	s := &service{&starter.Process{URL: server.URL}, 2}
 
 	answer = `{"status": "ready", "pool": {"warm": 2, "starting": 0, "size": 2, "removing": 0, "sandboxes": 2}}`
 	require.NoError(t, s.awaitIdle(t.Context()))

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
-	"net/http"
 	"time"
+
+	"notebox/client"
 )
 
 const (
@@ -23,18 +23,8 @@ const (
 	busyCores = 0.2
 )
 
-// poolState is the pool in the answer of GET /readyz.
-type poolState struct {
-	Warm      int `json:"warm"`
-	Starting  int `json:"starting"`
-	Size      int `json:"size"`
-	Removing  int `json:"removing"`
-	Sessions  int `json:"sessions"`  // open, whether or not they run
-	Sandboxes int `json:"sandboxes"` // all that exist: starting, warm, running, of sessions, being removed
-}
-
-// idle: the pool is full, and nothing is started, running or removed.
-func (p poolState) idle() bool {
+// atRest: the pool is full, and nothing is started, running or removed.
+func atRest(p client.Pool) bool {
 	return p.Warm >= p.Size && p.Starting == 0 && p.Removing == 0 && p.Sandboxes == p.Warm+p.Sessions
 }
 
@@ -63,36 +53,17 @@ func (s *service) isIdle(ctx context.Context) (idle bool, state string, err erro
 	if p.Size != s.size {
 		return false, fmt.Sprintf("a pool of %d was asked for, and it has one of %d", s.size, p.Size), nil
 	}
-	return p.idle(), fmt.Sprintf("%+v", *p), nil
+	return atRest(*p), fmt.Sprintf("%+v", *p), nil
 }
 
-func (s *service) pool(ctx context.Context) (*poolState, error) {
+func (s *service) pool(ctx context.Context) (*client.Pool, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/readyz", nil)
-	if err != nil {
-		return nil, err
+	p, err := s.client().Ready(ctx)
+	if err == nil && p == nil {
+		err = errors.New("GET /readyz tells nothing of a pool")
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	var answer struct {
-		Status string     `json:"status"`
-		Detail string     `json:"detail"` // of a 503
-		Pool   *poolState `json:"pool"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
-		return nil, fmt.Errorf("GET /readyz: %w", err)
-	}
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET /readyz: %s %s", res.Status, answer.Detail)
-	}
-	if answer.Pool == nil {
-		return nil, fmt.Errorf("GET /readyz tells nothing of a pool")
-	}
-	return answer.Pool, nil
+	return p, err
 }
 
 // awaitQuiet waits until the machine has nothing else to do: its CPU time is counted

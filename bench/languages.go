@@ -78,7 +78,7 @@ func (b *bench) measureLanguages(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.stop(), s.removeLayers()) }()
 	callers := make([]*caller, len(all))
 	for i, c := range all {
-		if callers[i], err = newCaller(s.url, c, ""); err != nil {
+		if callers[i], err = newCaller(s.URL, c, ""); err != nil {
 			return err
 		}
 		defer callers[i].close()
@@ -109,7 +109,7 @@ func (b *bench) measureLanguages(ctx context.Context) (err error) {
 
 // removeLayers takes away what the service has installed. It has ended.
 func (s *service) removeLayers() error {
-	images, err := exec.Command("docker", "images", "-q", "--no-trunc", "--filter", "label=notebox.service="+s.id).Output()
+	images, err := exec.Command("docker", "images", "-q", "--no-trunc", "--filter", "label=notebox.service="+s.ID).Output()
 	if err != nil {
 		return fmt.Errorf("docker images: %w", err)
 	}

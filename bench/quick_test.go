@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/tests/starter"
 )
 
 // The tests of this file need a Docker daemon and the sandbox image, which
@@ -17,10 +19,10 @@ import (
 // TestQuick runs the whole benchmark in small: that it works, not how fast it is.
 func TestQuick(t *testing.T) {
 	folder := t.TempDir()
-	program, out := filepath.Join(folder, "notebox"), filepath.Join(folder, "results.json")
-	built, err := exec.Command("go", "build", "-o", program, "../cmd/notebox").CombinedOutput()
-	require.NoError(t, err, "%s", built)
-	args := []string{"-quick", "-notebox", program, "-pool-size", "2", "-out", out, "-environments", "../environments"}
+	out := filepath.Join(folder, "results.json")
+	notebox, err := starter.Build(folder, "notebox/cmd/notebox")
+	require.NoError(t, err)
+	args := []string{"-quick", "-notebox", notebox, "-pool-size", "2", "-out", out, "-environments", "../environments"}
 	require.NoError(t, run(t.Context(), args))
 
 	r, err := readReport(out)

@@ -136,7 +136,7 @@ func TestCredentialsThatAreRefused(t *testing.T) {
 	status, content := body(t, res, err)
 	require.Equal(t, http.StatusBadGateway, status)
 	require.Contains(t, content, errCredentials.Error())
-	require.Contains(t, s.logged.text(), "level=WARN")
+	require.Contains(t, s.logged.String(), "level=WARN")
 }
 
 // TestInsideTLS: in a tunnel to a host that is signed in to, a request reaches that host
@@ -218,5 +218,5 @@ func TestInterceptedAtAnUnknownHost(t *testing.T) {
 	status, _ := body(t, res, err)
 	require.Equal(t, http.StatusBadGateway, status)
 	require.Zero(t, o.hits.Load())
-	require.Regexp(t, "level=WARN.*failed to verify certificate", s.logged.text())
+	require.Regexp(t, "level=WARN.*failed to verify certificate", s.logged.String())
 }

@@ -2,7 +2,6 @@ package egress
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -16,12 +15,13 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/tests/logged"
 )
 
 // patience is how long a busy machine may take for anything.
@@ -105,24 +105,7 @@ type served struct {
 	address string
 	cancel  context.CancelFunc
 	ended   chan struct{}
-	logged  *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.String()
+	logged  *logged.Buffer
 }
 
 // serve is a proxy that lets requests reach every host of the tests on these
@@ -133,7 +116,7 @@ func serve(t *testing.T, o Options, sites ...*site) *served {
 	for _, s := range sites {
 		entries = append(entries, "*:"+s.port())
 	}
-	s := &served{t: t, ended: make(chan struct{}), logged: new(lockedBuffer)}
+	s := &served{t: t, ended: make(chan struct{}), logged: new(logged.Buffer)}
 	var err error
 	if o.Hosts == nil {
 		o.Hosts, err = ParseHosts(entries)
@@ -337,8 +320,8 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	require.Zero(t, o.hits.Load())
-	require.Contains(t, s.logged.text(), "host=metadata.test:"+o.port())
-	require.NotContains(t, s.logged.text(), "token", "of a refused request the log has the host alone")
+	require.Contains(t, s.logged.String(), "host=metadata.test:"+o.port())
+	require.NotContains(t, s.logged.String(), "token", "of a refused request the log has the host alone")
 
 	res, err := s.client().Get(o.at("both.test", "/"))
 	_, content := body(t, res, err)

@@ -3,7 +3,6 @@ package faults_test
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -65,13 +64,8 @@ func TestG10ClockJumps(t *testing.T) {
 // ask for it.
 func (l *library) accept(body string) string {
 	l.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, l.url+"/v1/execute", strings.NewReader(body))
-	require.NoError(l.t, err)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Prefer", "respond-async")
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(l.t, err)
-	defer res.Body.Close()
-	require.Equal(l.t, http.StatusAccepted, res.StatusCode)
-	return res.Header.Get("Location")
+	a := send(http.MethodPost, l.url+"/v1/execute", "application/json", []byte(body), "Prefer: respond-async")
+	require.NoError(l.t, a.err)
+	require.Equal(l.t, http.StatusAccepted, a.status)
+	return a.header.Get("Location")
 }

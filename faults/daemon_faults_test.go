@@ -60,8 +60,8 @@ func TestG04ImageMissing(t *testing.T) {
 	s := onDaemon(t, d, "--image", "standin:none")
 	s.launch()
 	require.Equal(t, 1, s.exit())
-	require.Contains(t, s.logged(), "the sandbox image is missing: build it with `make images`")
-	require.NotContains(t, s.logged(), " url=", "it never served")
+	require.Contains(t, s.Logged(), "the sandbox image is missing: build it with `make images`")
+	require.NotContains(t, s.Logged(), " url=", "it never served")
 
 	s = onDaemon(t, d, "--pool-size", "0").start()
 	s.requireRuns()
@@ -120,7 +120,7 @@ func TestG07ContainerExitsAtOnce(t *testing.T) {
 	a := s.run(codeHello)
 	requireUnavailable(t, a)
 	require.Equal(t, "a sandbox ended before it was ready, with exit code 3", a.reply(t).Detail)
-	require.Contains(t, s.logged(), "standin: there is no kernel", "its last words are in the log")
+	require.Contains(t, s.Logged(), "standin: there is no kernel", "its last words are in the log")
 	s.requireContainers(0)
 	s.end()
 }

@@ -93,7 +93,7 @@ func TestG08DiskFull(t *testing.T) {
 		requireUnavailable(t, a)
 		s.requireReady(http.StatusServiceUnavailable)
 		require.Equal(t, "the Docker daemon does not start sandboxes", a.reply(t).Detail)
-		require.Contains(t, s.logged(), "no space left on device", "the log says why")
+		require.Contains(t, s.Logged(), "no space left on device", "the log says why")
 		empty()
 		s.requireReady(http.StatusOK)
 		eventually(t, "code runs again", func() bool { return s.run(codeHello).status == http.StatusOK })

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/tests/starter"
 )
 
 // atOnce is how many of these tests go on at one time, whatever the cores: they
@@ -46,22 +48,11 @@ func openSuite() (err error) {
 	if suite.folder, err = os.MkdirTemp("", "nbf"); err != nil {
 		return err
 	}
-	suite.notebox, err = build("notebox", "notebox/cmd/notebox")
+	suite.notebox, err = starter.Build(suite.folder, "notebox/cmd/notebox")
 	if err == nil {
-		suite.standin, err = build("standin", "notebox/faults/standin")
+		suite.standin, err = starter.Build(suite.folder, "notebox/faults/standin")
 	}
 	return err
-}
-
-func build(name, path string) (string, error) {
-	binary := filepath.Join(suite.folder, name)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", binary, path)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // standin is alone in its image
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("build %s: %w\n%s", name, err, out)
-	}
-	return binary, err
 }
 
 // closeSuite reports what is left of the tests' daemons.

@@ -29,7 +29,7 @@ func TestG01ServiceKilled(t *testing.T) {
 	s.begin(withFile(codeSleep))
 	require.Len(t, s.uploads(), 1, "the run's input is on the disk")
 	require.NotEmpty(t, s.containers())
-	s.kill()
+	s.Kill()
 	require.Len(t, s.uploads(), 1)
 
 	s.start()
@@ -51,7 +51,7 @@ func TestG02TwoServicesOnOneDaemon(t *testing.T) {
 	waiting := one.settled()
 	other.beginCode(codeSleep)
 	left := slices.DeleteFunc(other.settled(), isSession)
-	other.kill()
+	other.Kill()
 	require.Subset(t, other.containers(), left)
 
 	other.start()
@@ -63,7 +63,7 @@ func TestG02TwoServicesOnOneDaemon(t *testing.T) {
 	other.requireNoSession(mine, http.StatusNotFound)
 	require.Subset(t, one.containers(), waiting)
 	other.settled()
-	other.kill()
+	other.Kill()
 	copyRecords(t, one, other) // what it could not have, unless somebody gives it that
 	other.start()
 	other.requireNoSession(mine, http.StatusGone)
@@ -92,7 +92,7 @@ func TestG11EndedWithRunsGoingOn(t *testing.T) {
 	short := s.beginCode("sleep a little")
 
 	begun := time.Now()
-	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, s.Signal(syscall.SIGTERM))
 	eventually(t, "nobody else is served", func() bool { return s.run(codeHello).err != nil })
 	a := <-short
 	require.NoError(t, a.err)
@@ -103,7 +103,7 @@ func TestG11EndedWithRunsGoingOn(t *testing.T) {
 	require.Equal(t, "cancelled", a.reply(t).Status)
 	require.Equal(t, "started\n", a.reply(t).Text)
 	require.GreaterOrEqual(t, time.Since(begun), drain, "it had its time")
-	require.Zero(t, s.exit(), s.logged())
+	require.Zero(t, s.exit(), s.Logged())
 	require.Empty(t, s.containers())
 	require.Empty(t, s.uploads())
 }
@@ -125,7 +125,7 @@ func TestG14ServiceNeverComesBack(t *testing.T) {
 			s.settled()
 			s.beginCode(codeSleep)
 			require.Greater(t, len(s.settled()), 1, "others wait beside it")
-			require.NoError(t, s.cmd.Process.Signal(c.by))
+			require.NoError(t, s.Signal(c.by))
 			begun := time.Now()
 			s.requireContainers(0)
 			took := time.Since(begun)

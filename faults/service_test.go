@@ -3,11 +3,11 @@ package faults_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/tests/starter"
 )
 
 // codeHello and codeSleep are known to standin as well, see runner/runnertest.
@@ -29,14 +31,13 @@ const (
 
 // service is the program as a process of its own.
 type service struct {
-	t      *testing.T
-	host   string // of its daemon; "" is the machine's
-	id     string
-	folder string // with its state, files and log
-	flags  []string
-	cmd    *exec.Cmd
-	url    string
-	ended  chan struct{} // of this start of it
+	t                *testing.T
+	host             string // of its daemon; "" is the machine's
+	id               string
+	folder           string // with its state, files and log
+	flags            []string
+	url              string
+	*starter.Process // of its last start; nil before
 }
 
 var services atomic.Int32
@@ -46,7 +47,6 @@ func newService(t *testing.T, host string, flags ...string) *service {
 	t.Helper()
 	name := fmt.Sprintf("s%d", services.Add(1))
 	s := &service{t: t, host: host, id: filepath.Base(suite.folder) + "-" + name, folder: filepath.Join(suite.folder, name), flags: flags}
-	require.NoError(t, os.MkdirAll(s.folder, 0o755))
 	t.Cleanup(s.remove)
 	return s
 }
@@ -60,87 +60,51 @@ func onDaemon(t *testing.T, d *daemon, flags ...string) *service {
 // launch starts the process.
 func (s *service) launch() {
 	s.t.Helper()
-	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	require.NoError(s.t, err)
-	s.cmd = exec.Command(suite.notebox, append([]string{"serve", "--listen", "127.0.0.1:0", "--service-id", s.id,
-		"--state-dir", s.folder + "/state", "--storage", "file://" + s.folder + "/files", "--timeout", "5m", "--max-timeout", "10m"}, s.flags...)...)
-	s.cmd.Dir = s.folder // no .env
-	s.cmd.Env = os.Environ()
+	o := starter.Options{Program: suite.notebox, ID: s.id, Folder: s.folder, Flags: append([]string{"--timeout", "5m", "--max-timeout", "10m"}, s.flags...)}
 	if s.host != "" {
-		s.cmd.Env = append(s.cmd.Env, "DOCKER_HOST="+s.host)
+		o.Env = []string{"DOCKER_HOST=" + s.host}
 	}
-	s.cmd.Stderr = log
-	require.NoError(s.t, s.cmd.Start())
-	ended, cmd := make(chan struct{}), s.cmd
-	s.ended = ended
-	go func() {
-		defer close(ended)
-		defer log.Close()
-		_ = cmd.Wait()
-	}()
+	var err error
+	s.Process, err = starter.Launch(o)
+	require.NoError(s.t, err)
 }
 
 // start starts the process, also again, and waits until it serves.
 func (s *service) start() *service {
 	s.t.Helper()
 	s.launch()
-	eventually(s.t, "it serves", func() bool {
-		_, rest, found := strings.Cut(s.logged(), " url=")
-		s.url, _, _ = strings.Cut(rest, " ")
-		return found || s.over()
-	})
-	require.NotEmpty(s.t, s.url, "the service did not start:\n%s", s.logged())
+	require.NoError(s.t, s.Await(s.t.Context()))
+	s.url = s.URL
 	return s
-}
-
-func (s *service) over() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
 }
 
 // exit waits until it has ended, and returns its exit code.
 func (s *service) exit() int {
 	s.t.Helper()
 	select {
-	case <-s.ended:
+	case <-s.Ended():
 	case <-time.After(patience):
 		require.FailNow(s.t, "the service does not end")
 	}
-	return s.cmd.ProcessState.ExitCode()
-}
-
-// kill ends it without a word.
-func (s *service) kill() {
-	s.t.Helper()
-	require.NoError(s.t, s.cmd.Process.Kill())
-	s.exit()
+	return s.ExitCode()
 }
 
 // end ends it as an operator does, and holds it to leave nothing.
 func (s *service) end() {
 	s.t.Helper()
-	require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGTERM))
-	require.Zero(s.t, s.exit(), s.logged())
+	require.NoError(s.t, s.Signal(syscall.SIGTERM))
+	require.Zero(s.t, s.exit(), s.Logged())
 	require.Empty(s.t, s.containers())
 }
 
 func (s *service) remove() {
-	if s.cmd != nil && s.cmd.Process != nil && !s.over() {
-		_ = s.cmd.Process.Signal(syscall.SIGCONT)
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-s.ended:
-		case <-time.After(stopTime):
-			_ = s.cmd.Process.Kill()
-			<-s.ended
+	if s.Process != nil {
+		if !s.Over() {
+			_ = s.Stop(context.Background()) // how it ends is a matter of the test
 		}
-	}
-	if s.t.Failed() {
-		s.t.Logf("the service's log:\n%s", s.logged())
+		if s.t.Failed() {
+			s.t.Logf("the service's log:\n%s", s.Logged())
+		}
 	}
 	if s.host == "" { // another daemon is gone with all that it had
 		for _, name := range containers(s.t, s.host, s.id) {
@@ -151,13 +115,6 @@ func (s *service) remove() {
 }
 
 func (s *service) containers() []string { return containers(s.t, s.host, s.id) }
-
-func (s *service) log() string { return filepath.Join(s.folder, "log") }
-
-func (s *service) logged() string {
-	raw, _ := os.ReadFile(s.log())
-	return string(raw)
-}
 
 // answer is what came of a request.
 type answer struct {

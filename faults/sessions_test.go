@@ -114,7 +114,7 @@ func TestG03DaemonRestartsWithSessions(t *testing.T) {
 			s.step(next, runnertest.CellSet)
 			s.step(next, runnertest.CellGet)
 			s.settled()
-			s.kill()
+			s.Kill()
 			s.start()
 			s.step(next, runnertest.CellGet)
 			s.requireNoSession(idle, http.StatusGone)

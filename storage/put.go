@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 // copyBufferBytes is what one Put holds of its content. With four times as much, big
@@ -25,20 +27,23 @@ const copyBufferBytes = 32 << 10
 // interrupt one.
 func (s *Store) Put(ctx context.Context, key string, content io.Reader, name string) (Object, error) {
 	from := newSource(content)
-	for tries := (retries{}); ; {
+	var failed error // of the last try: if ctx ends between two, err is that end alone
+	object, err := again(ctx, func() (Object, error) {
 		object, err := s.put(ctx, key, from, name)
-		if err == nil {
-			return object, nil
+		failed = err
+		if err != nil && !(Temporary(err) && from.rewind()) {
+			return object, backoff.Permanent(err)
 		}
-		if Temporary(err) && from.rewind() && tries.wait(ctx) {
-			continue
-		}
-		err = shown(err)
-		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-			err = fmt.Errorf("%w: %w", ended, err) // a cloud's client has hidden it
-		}
-		return Object{}, fmt.Errorf("storage: put %q: %w", key, err)
+		return object, err
+	})
+	if err == nil {
+		return object, nil
 	}
+	err = shown(failed)
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err) // a cloud's client has hidden it
+	}
+	return Object{}, fmt.Errorf("storage: put %q: %w", key, err)
 }
 
 func (s *Store) put(ctx context.Context, key string, content io.Reader, name string) (Object, error) {

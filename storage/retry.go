@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"syscall"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"gocloud.dev/gcerrors"
 )
 
@@ -20,6 +20,8 @@ const (
 	// retryFirst is the first pause; each is twice the one before, up to retryMost.
 	retryFirst = 200 * time.Millisecond
 	retryMost  = 2 * time.Second
+	// retrySpread is by how much a pause is longer or shorter, as a part of it.
+	retrySpread = 0.5
 )
 
 // Temporary reports whether err, of a Store's method, is about the store's connection or
@@ -67,33 +69,12 @@ var temporaryErrnos = map[syscall.Errno]bool{
 	syscall.ESTALE:       true, // NFS, whose server was restarted
 }
 
-// retries are the further tries of one operation.
-type retries struct {
-	began time.Time
-	pause time.Duration
-}
-
-// wait pauses before the next try. It reports false where there is none: the time is
-// over, or would be, or ctx has ended.
-func (r *retries) wait(ctx context.Context) bool {
-	if r.began.IsZero() {
-		r.began, r.pause = time.Now(), retryFirst
-	}
-	// Many runs meet an outage at the same moment; without the jitter they would all come
-	// back at the same moment too.
-	pause := r.pause/2 + rand.N(r.pause/2+1)
-	if time.Since(r.began)+pause > retryFor {
-		return false
-	}
-	r.pause = min(2*r.pause, retryMost)
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// again calls try until it succeeds, or fails with backoff.Permanent, or the time is over,
+// or ctx ends. Many runs meet an outage at the same moment: the pauses are spread, so that
+// the runs do not all come back at the same moment too.
+func again[T any](ctx context.Context, try func() (T, error)) (T, error) {
+	pauses := &backoff.ExponentialBackOff{InitialInterval: retryFirst, RandomizationFactor: retrySpread, Multiplier: 2, MaxInterval: retryMost}
+	return backoff.Retry(ctx, try, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(retryFor))
 }
 
 // source is what a Put reads, which it can tell from the store as the one that failed,

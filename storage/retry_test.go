@@ -12,8 +12,11 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/cenkalti/backoff/v5"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/googleapi"
 )
@@ -44,15 +47,40 @@ func TestTemporary(t *testing.T) {
 	}
 }
 
-func TestRetriesEnd(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	var tries retries
-	require.True(t, tries.wait(ctx))
-	require.Equal(t, 2*retryFirst, tries.pause)
-	cancel()
-	require.False(t, tries.wait(ctx), "with the caller")
-	tries.began = tries.began.Add(-retryFor)
-	require.False(t, tries.wait(t.Context()), "with the time")
+// TestAgain: the pauses double to the most, and there is an end with the time.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var tries []time.Time
+		_, err := again(t.Context(), func() (int, error) {
+			tries = append(tries, time.Now())
+			return 0, io.EOF
+		})
+		require.ErrorIs(t, err, io.EOF)
+		require.LessOrEqual(t, time.Since(began), retryFor, "with the time")
+		require.Greater(t, len(tries), 5)
+		for i, mean := 1, retryFirst; i < len(tries); i, mean = i+1, min(2*mean, retryMost) {
+			require.InDelta(t, mean, tries[i].Sub(tries[i-1]), retrySpread*float64(mean)+1, "pause %d", i)
+		}
+	})
+}
+
+func TestAgainEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		tries := 0
+		fail := func() (int, error) { tries++; return 0, io.EOF }
+		time.AfterFunc(retryFirst/4, cancel)
+		began := time.Now()
+		_, err := again(ctx, fail)
+		require.ErrorIs(t, err, context.Canceled, "with the caller")
+		require.Equal(t, retryFirst/4, time.Since(began))
+		require.Equal(t, 1, tries)
+
+		_, err = again(t.Context(), func() (int, error) { tries++; return 0, backoff.Permanent(io.EOF) })
+		require.Equal(t, io.EOF, err, "with what a person has to mend")
+		require.Equal(t, 2, tries)
+	})
 }
 
 func TestSourceIsReadAgain(t *testing.T) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"notebox/agent"
+	"notebox/client"
 )
 
 // issued takes the links of an answer, which may stand in those after it too.
@@ -51,12 +53,17 @@ func (c *Console) named(kind, name, size, address, lost string) {
 	c.write(line + "\n")
 }
 
+// fetchTime bounds the wait for one image.
+const fetchTime = 20 * time.Second
+
 // picture shows an image where the terminal can.
 func (c *Console) picture(ctx context.Context, address string) {
 	if c.o.Pictures == PicturesOff || c.o.Pictures == "" || !c.links[address] {
 		return
 	}
-	raw, err := fetch(ctx, c.o.Client, address)
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	raw, err := client.Fetch(ctx, c.o.Client, address, maxPictureBytes)
 	if err == nil {
 		err = c.o.Pictures.write(c.o.Out, raw)
 	}

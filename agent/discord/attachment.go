@@ -6,15 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/bwmarrin/discordgo"
+	"github.com/docker/go-units"
 
 	"notebox/agent"
+	"notebox/client"
 )
 
 // hosts are where attachments may come from.
@@ -77,34 +78,7 @@ func (b *Bot) fetchAttachment(ctx context.Context, a *discordgo.MessageAttachmen
 	if !b.isDiscords(u) {
 		return nil, errHost
 	}
-	return fetch(ctx, b.fetcher, u.String(), b.limits.Attachment)
-}
-
-// errTooLarge is a file that is more than it may be.
-var errTooLarge = errors.New("the file is too large")
-
-// fetch gets a file of at most that many bytes.
-func fetch(ctx context.Context, client *http.Client, address string, most int64) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %d", res.StatusCode)
-	}
-	if res.ContentLength > most {
-		return nil, errTooLarge
-	}
-	content, err := io.ReadAll(io.LimitReader(res.Body, most+1))
-	if int64(len(content)) > most {
-		return nil, errTooLarge
-	}
-	return content, err
+	return client.Fetch(ctx, b.fetcher, u.String(), b.limits.Attachment)
 }
 
 // fileName is a name without folders and without what a shell or a header would mind.
@@ -140,11 +114,5 @@ func distinct(name string, taken map[string]bool) string {
 
 // size is a number of bytes for people.
 func size(bytes int64) string {
-	switch {
-	case bytes >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	case bytes >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", bytes)
+	return units.CustomSize("%.4g %s", float64(bytes), 1024, []string{"bytes", "KiB", "MiB", "GiB"})
 }

@@ -1,7 +1,6 @@
 package discord_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 	"notebox/agent/discord/discordtest"
 	"notebox/agent/provider"
 	"notebox/agent/tool"
+	"notebox/tests/logged"
 )
 
 const (
@@ -104,30 +104,12 @@ type world struct {
 	*discordtest.Server
 	sandbox *sandbox
 	stop    func()
-	log     *record
-}
-
-// record is a log that may be read meanwhile.
-type record struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.out.Write(p)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.out.String()
+	log     *logged.Buffer
 }
 
 func begin(t *testing.T, change func(*discord.Config), dialogues ...agenttest.Dialogue) *world {
 	t.Helper()
-	w := &world{Server: discordtest.New(t), sandbox: newSandbox(t), log: &record{}}
+	w := &world{Server: discordtest.New(t), sandbox: newSandbox(t), log: &logged.Buffer{}}
 	c := w.config(t, change, dialogues...)
 	bot, err := discord.New(c)
 	require.NoError(t, err)
@@ -231,7 +213,7 @@ func TestWhoIsAnswered(t *testing.T) {
 }
 
 func TestNobodyIsAllowedByDefault(t *testing.T) {
-	w := &world{Server: discordtest.New(t), sandbox: newSandbox(t), log: &record{}}
+	w := &world{Server: discordtest.New(t), sandbox: newSandbox(t), log: &logged.Buffer{}}
 	for _, c := range []struct {
 		desc   string
 		change func(*discord.Config)

@@ -10,6 +10,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"notebox/agent/tool"
+	"notebox/client"
 )
 
 // message is one that is sent.
@@ -118,7 +119,7 @@ func (b *Bot) gather(ctx context.Context, r *room, images []tool.Image, files []
 			notes = append(notes, link)
 			return
 		}
-		content, err := fetch(ctx, b.config.Files, url, most)
+		content, err := client.Fetch(ctx, b.config.Files, url, most)
 		if err != nil {
 			b.log.Warn("discord: a file is sent as a link", "name", name, "error", err)
 			notes = append(notes, link)

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"net/http"
 
-	"notebox/agent/client"
 	"notebox/agent/provider"
 	"notebox/agent/tool"
+	"notebox/client"
 )
 
 // words are an error for those who asked. What is internal is logged, and not said.

@@ -214,6 +214,10 @@ func TestTheEnd(t *testing.T) {
 	w := begin(t, nil, agenttest.Dialogue{Turns: []agenttest.Turn{{Calls: python("wait")}, {Text: "Done."}}})
 	w.Message(discordtest.Mention("one"))
 	w.Message(discordtest.Mention("two"))
+	help := discordtest.Mention(" ")
+	help.ChannelID = "1"
+	w.Message(help)
+	w.wait(t, "1", 1) // events come in order: the bot has both questions by now
 	require.Eventually(t, func() bool { w.sandbox.mu.Lock(); defer w.sandbox.mu.Unlock(); return w.sandbox.working == 1 }, patience, pause)
 	w.stop()
 	for _, m := range w.wait(t, channel, 2) {

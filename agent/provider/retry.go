@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"notebox/agent"
 )
@@ -12,7 +14,7 @@ import (
 // RetryOptions are the bounds of Retry; zero fields have defaults.
 type RetryOptions struct {
 	Tries    int           // of one turn in all; 0 is DefaultTries
-	Pause    time.Duration // before the second try, doubled each time; 0 is DefaultPause
+	Pause    time.Duration // before the second try, on average, doubled each time; 0 is DefaultPause
 	MaxPause time.Duration // also of what Retry-After asks for; 0 is DefaultMaxPause
 	Attempt  time.Duration // how long one try may take; 0 is DefaultAttempt
 }
@@ -28,18 +30,10 @@ const (
 // Retry tries a turn again where its failure may pass. One that Retry-After puts off
 // for longer than MaxPause is given up.
 func Retry(p agent.Provider, o RetryOptions) agent.Provider {
-	fillIn := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	if o.Tries == 0 {
-		o.Tries = DefaultTries
-	}
-	fillIn(&o.Pause, DefaultPause)
-	fillIn(&o.MaxPause, DefaultMaxPause)
-	fillIn(&o.Attempt, DefaultAttempt)
-	return &retry{p, o}
+	return &retry{p, RetryOptions{
+		Tries: cmp.Or(o.Tries, DefaultTries), Pause: cmp.Or(o.Pause, DefaultPause),
+		MaxPause: cmp.Or(o.MaxPause, DefaultMaxPause), Attempt: cmp.Or(o.Attempt, DefaultAttempt),
+	}}
 }
 
 type retry struct {
@@ -49,6 +43,8 @@ type retry struct {
 
 // Turn implements agent.Provider.
 func (r *retry) Turn(ctx context.Context, p agent.Prompt, tell func(agent.Delta)) (*agent.Turn, error) {
+	// Spread, so that many who failed together do not come back together.
+	pauses := backoff.ExponentialBackOff{InitialInterval: r.o.Pause, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: r.o.MaxPause}
 	for try := 1; ; try++ {
 		told := false
 		turn, err := r.attempt(ctx, p, func(d agent.Delta) { told = true; tell(d) })
@@ -57,7 +53,10 @@ func (r *retry) Turn(ctx context.Context, p agent.Prompt, tell func(agent.Delta)
 			return turn, err
 		}
 		failed.Tries = try
-		pause := r.pause(try, failed)
+		pause := min(pauses.NextBackOff(), r.o.MaxPause)
+		if failed.RetryAfter > 0 {
+			pause = failed.RetryAfter
+		}
 		if !failed.passes || try >= r.o.Tries || pause > r.o.MaxPause {
 			return nil, err
 		}
@@ -80,14 +79,4 @@ func (r *retry) attempt(ctx context.Context, p agent.Prompt, tell func(agent.Del
 		return nil, &Error{passes: true, cause: err}
 	}
 	return turn, err
-}
-
-// pause is what the provider asks for, or doubles with each try; spread, so that many
-// who failed together do not come back together.
-func (r *retry) pause(try int, e *Error) time.Duration {
-	if e.RetryAfter > 0 {
-		return e.RetryAfter
-	}
-	full := min(r.o.Pause<<(try-1), r.o.MaxPause)
-	return full/2 + rand.N(full/2+1)
 }

@@ -17,18 +17,12 @@ func askAs(t *testing.T, p *program, key, code string) (int, http.Header, reply)
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"code": code, "timeout": 300}) // a busy host is slow
 	require.NoError(t, err)
-	req, err := http.NewRequest(http.MethodPost, p.url()+"/v1/execute", strings.NewReader(string(body)))
-	require.NoError(t, err)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-API-Key", key)
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer res.Body.Close()
+	a := mustAsk(t, http.MethodPost, p.url()+"/v1/execute", string(body), "Content-Type: application/json", "X-API-Key: "+key)
 	var r reply
-	if res.StatusCode == http.StatusOK {
-		require.NoError(t, json.NewDecoder(res.Body).Decode(&r))
+	if a.status == http.StatusOK {
+		require.NoError(t, json.Unmarshal(a.body, &r))
 	}
-	return res.StatusCode, res.Header, r
+	return a.status, a.header, r
 }
 
 // TestKeysOfAFile: the CPU time that real sandboxes used counts over a restart, and a
@@ -74,13 +68,7 @@ func TestKeysOfAFile(t *testing.T) {
 	first, _, _ := strings.Cut(string(raw), "\n")
 	require.NoError(t, os.WriteFile(path, []byte(first+"\n"), 0o600))
 	require.Eventually(t, func() bool {
-		req, err := http.NewRequest(http.MethodGet, p.url()+"/v1/environments", nil)
-		require.NoError(t, err)
-		req.Header.Set("X-API-Key", bob)
-		res, err := http.DefaultClient.Do(req)
-		require.NoError(t, err)
-		res.Body.Close()
-		return res.StatusCode == http.StatusUnauthorized
+		return mustAsk(t, http.MethodGet, p.url()+"/v1/environments", "", "X-API-Key: "+bob).status == http.StatusUnauthorized
 	}, time.Minute, 50*time.Millisecond)
 	refused()
 

@@ -20,9 +20,10 @@ import (
 	"golang.org/x/term"
 
 	"notebox/agent"
-	"notebox/agent/client"
 	"notebox/agent/console"
+	"notebox/agent/remote"
 	"notebox/agent/tool"
+	"notebox/client"
 )
 
 const chatHelp = `Asks questions in your own words: a model writes Python, a notebox at -url runs it,
@@ -223,7 +224,7 @@ func (c *chat) agent(ctx context.Context) (*agent.Agent, string, error) {
 			}
 		}
 	}
-	notebox := client.New(client.Options{BaseURL: c.url, Key: c.key})
+	notebox := remote.New(client.Options{BaseURL: c.url, Key: c.key})
 	if config.About, config.Sessions, err = c.reach(ctx, notebox); err != nil {
 		return nil, "", err
 	}
@@ -234,7 +235,7 @@ func (c *chat) agent(ctx context.Context) (*agent.Agent, string, error) {
 }
 
 // reach asks notebox what it has, or says what to do.
-func (c *chat) reach(ctx context.Context, notebox *client.Client) (tool.About, bool, error) {
+func (c *chat) reach(ctx context.Context, notebox remote.Notebox) (tool.About, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, chatReachTime)
 	defer cancel()
 	about, sessions, err := notebox.About(ctx, "python")

@@ -132,7 +132,7 @@ func requireCalm(t *testing.T, p *program, folder string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		s := p.pool.Stats()
-		return s.Warm == s.Size && s.Sandboxes == s.Warm && count(t, p.settings.serviceID) == s.Warm
+		return s.Warm == s.Size && s.Sandboxes == s.Warm && len(sandboxes(t, p.settings.serviceID)) == s.Warm
 	}, refillTime, 100*time.Millisecond)
 	uploads, err := os.ReadDir(folder + "/state/uploads")
 	require.NoError(t, err)
@@ -153,13 +153,13 @@ func TestCrowd(t *testing.T) {
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			id, folder := serviceID+"-crowd-"+c.waiting, t.TempDir()
-			const sandboxes = 6
+			const allowed = 6
 			p, stop, err := start(folder, "--service-id", id, "--max-running", "4", "--max-waiting", c.waiting,
-				"--max-wait", c.wait.String(), "--max-sandboxes", strconv.Itoa(sandboxes), "--pool-size", "2")
+				"--max-wait", c.wait.String(), "--max-sandboxes", strconv.Itoa(allowed), "--pool-size", "2")
 			require.NoError(t, err)
 			defer func() {
 				require.NoError(t, stop())
-				require.Zero(t, count(t, id))
+				require.Empty(t, sandboxes(t, id))
 				if t.Failed() {
 					printErrors(folder + "/log")
 				}
@@ -172,7 +172,7 @@ func TestCrowd(t *testing.T) {
 			t.Logf("answers: %v; at most %d containers in %d samples; readiness: %v", statuses, seen.most, seen.samples, readiness)
 			require.NoError(t, seen.err)
 			require.Greater(t, seen.samples, 20)
-			require.LessOrEqual(t, seen.most, sandboxes)
+			require.LessOrEqual(t, seen.most, allowed)
 			require.Equal(t, []int{http.StatusOK}, keysOf(readiness), "a service that is full is ready")
 			require.GreaterOrEqual(t, statuses[http.StatusOK], 4)
 			require.GreaterOrEqual(t, statuses[http.StatusServiceUnavailable], c.refused)

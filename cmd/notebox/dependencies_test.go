@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -52,16 +50,12 @@ func withPackages(t *testing.T, p *program, code string, packages ...string) (st
 	body, err := json.Marshal(map[string]any{"code": code, "dependencies": packages})
 	require.NoError(t, err)
 	began := time.Now()
-	a, err := http.Post(p.url()+"/v1/execute", "application/json", strings.NewReader(string(body)))
-	require.NoError(t, err)
-	defer a.Body.Close()
-	answer, err := io.ReadAll(a.Body)
-	require.NoError(t, err)
+	status, answer := post(t, p.url()+"/v1/execute", "application/json", body)
 	took = time.Since(began)
-	if a.StatusCode == http.StatusOK {
+	if status == http.StatusOK {
 		require.NoError(t, json.Unmarshal(answer, &r))
 	}
-	return a.StatusCode, r, string(answer), took
+	return status, r, string(answer), took
 }
 
 // TestDependencies asks the registry for polars, once, and then cuts it off.
@@ -165,9 +159,6 @@ func TestSigkillInMidInstall(t *testing.T) {
 	t.Parallel()
 	id, folder := serviceID+"-install", t.TempDir()
 	removeAtEnd(t, id)
-	binary := folder + "/notebox"
-	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	engine, err := docker.New(docker.Options{ServiceID: id, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, removeImages(engine.Images())) })
@@ -193,11 +184,11 @@ func TestSigkillInMidInstall(t *testing.T) {
 	flags := []string{"--pool-size", "0", "--dependencies-pip-conf", conf}
 	const body = `{"code": "import notebox_probe; print(notebox_probe.ANSWER)", "dependencies": ["notebox-probe"]}`
 
-	p := launch(t, binary, id, folder, flags...)
+	p := launch(t, id, folder, flags...)
 	lost := make(chan struct{})
 	go func() { // the answer will be none
 		defer close(lost)
-		if a, err := http.Post(p.url+"/v1/execute", "application/json", strings.NewReader(body)); err == nil {
+		if a, err := http.Post(p.URL+"/v1/execute", "application/json", strings.NewReader(body)); err == nil {
 			a.Body.Close()
 		}
 	}()
@@ -208,20 +199,19 @@ func TestSigkillInMidInstall(t *testing.T) {
 	}
 	before := sandboxes(t, id)
 	require.Len(t, before, 1, "the installer's")
-	require.NoError(t, p.cmd.Process.Kill())
-	_ = p.cmd.Wait()
+	p.Kill()
 	<-lost
 	archives := filepath.Join(folder, "state", "layers")
 	require.NoError(t, os.WriteFile(filepath.Join(archives, "layer-1"), []byte("half an archive"), 0o600))
 
-	p = launch(t, binary, id, folder, flags...)
+	p = launch(t, id, folder, flags...)
 	require.NotContains(t, sandboxes(t, id), before[0])
 	left, err := os.ReadDir(archives)
 	require.NoError(t, err)
 	require.Empty(t, left)
 	close(goOn)
 	for _, cached := range []bool{false, true} {
-		status, raw := post(t, p.url+"/v1/execute", "application/json", []byte(body))
+		status, raw := post(t, p.URL+"/v1/execute", "application/json", []byte(body))
 		require.Equal(t, http.StatusOK, status, "%s", raw)
 		var r installReply
 		require.NoError(t, json.Unmarshal(raw, &r))
@@ -231,8 +221,7 @@ func TestSigkillInMidInstall(t *testing.T) {
 	left, err = os.ReadDir(archives)
 	require.NoError(t, err)
 	require.Empty(t, left)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, p.cmd.Wait())
+	require.NoError(t, p.Stop(t.Context()))
 	require.Empty(t, sandboxes(t, id))
 }
 

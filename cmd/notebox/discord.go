@@ -15,9 +15,10 @@ import (
 	"github.com/peterbourgon/ff/v3/ffcli"
 
 	"notebox/agent"
-	"notebox/agent/client"
 	"notebox/agent/discord"
+	"notebox/agent/remote"
 	"notebox/agent/tool"
+	"notebox/client"
 )
 
 const discordHelp = `A bot on Discord: a model writes Python, a notebox at -url runs it, and the answer
@@ -115,7 +116,7 @@ func (d *discordBot) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	notebox := client.New(client.Options{BaseURL: d.url, Key: d.key})
+	notebox := remote.New(client.Options{BaseURL: d.url, Key: d.key})
 	about, sessions, err := d.reach(ctx, notebox)
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (d *discordBot) run(ctx context.Context, log *slog.Logger) error {
 }
 
 // reach asks notebox what it has, or says what to do.
-func (d *discordBot) reach(ctx context.Context, notebox *client.Client) (tool.About, bool, error) {
+func (d *discordBot) reach(ctx context.Context, notebox remote.Notebox) (tool.About, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, discordReachTime)
 	defer cancel()
 	about, sessions, err := notebox.About(ctx, "python")

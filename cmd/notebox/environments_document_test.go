@@ -1,8 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -11,12 +10,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
+	"notebox/tests/starter"
 )
 
 // What docs/environments.md calls the folder of the operator's languages, and the service.
@@ -50,13 +49,15 @@ func TestEnvironmentsDocument(t *testing.T) {
 		require.NotEmpty(t, blocks[name], name)
 		return strings.ReplaceAll(blocks[name], documentedFolder, folder)
 	}
+	notebox, err := built()
+	require.NoError(t, err)
 	bin := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin+"/bin/notebox", ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.Mkdir(bin+"/bin", 0o755))
+	require.NoError(t, os.Symlink(notebox, bin+"/bin/notebox"))
 
 	build := exec.Command("bash", "-c", said("build"))
 	build.Dir = "../.."
-	out, err = build.CombinedOutput()
+	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	url := serveDocumented(t, bin, said("serve"))
@@ -94,27 +95,11 @@ func serveDocumented(t *testing.T, folder, command string) (url string) {
 	serve.Dir = folder
 	serve.Env = append(os.Environ(), "NOTEBOX_LISTEN=127.0.0.1:0",
 		"NOTEBOX_STATE_DIR="+t.TempDir(), "NOTEBOX_STORAGE=mem://", "NOTEBOX_POOL_SIZE=0", "NOTEBOX_MODEL=off")
-	log, err := serve.StderrPipe()
+	p, err := starter.Run(serve, folder)
 	require.NoError(t, err)
-	require.NoError(t, serve.Start())
-	t.Cleanup(func() {
-		require.NoError(t, serve.Process.Signal(syscall.SIGTERM))
-		require.NoError(t, serve.Wait())
-	})
-	var told bytes.Buffer
-	for lines := bufio.NewScanner(log); lines.Scan(); {
-		told.WriteString(lines.Text() + "\n")
-		if _, rest, found := strings.Cut(lines.Text(), "url="); found {
-			url, _, _ = strings.Cut(rest, " ")
-			go func() { // so that the service can go on writing
-				for lines.Scan() { //nolint:revive // read to its end
-				}
-			}()
-			return url
-		}
-	}
-	require.Fail(t, "the service did not start", told.String())
-	return ""
+	t.Cleanup(func() { require.NoError(t, p.Stop(context.Background())) })
+	require.NoError(t, p.Await(t.Context()))
+	return p.URL
 }
 
 // TestEnvironmentsDocumentHasEveryField holds its table against what is read.

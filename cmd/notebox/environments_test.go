@@ -218,13 +218,7 @@ func sessionIn(t *testing.T, language string, with map[string]any) (id string) {
 	require.Equal(t, http.StatusCreated, status, "%s", raw)
 	var session struct{ ID, Language string }
 	require.NoError(t, json.Unmarshal(raw, &session))
-	t.Cleanup(func() {
-		req, err := http.NewRequest(http.MethodDelete, suite.program.url()+"/v1/sessions/"+session.ID, nil)
-		require.NoError(t, err)
-		res, err := http.DefaultClient.Do(req)
-		require.NoError(t, err)
-		res.Body.Close()
-	})
+	t.Cleanup(func() { mustAsk(t, http.MethodDelete, suite.program.url()+"/v1/sessions/"+session.ID, "") })
 	require.Equal(t, language, session.Language)
 	return session.ID
 }

@@ -256,12 +256,8 @@ func decode(t *testing.T, raw []byte, into any) {
 
 func post(t *testing.T, url, contentType string, body []byte) (int, []byte) {
 	t.Helper()
-	res, err := http.Post(url, contentType, bytes.NewReader(body))
-	require.NoError(t, err)
-	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	require.NoError(t, err)
-	return res.StatusCode, raw
+	a := mustAsk(t, http.MethodPost, url, string(body), "Content-Type: "+contentType)
+	return a.status, a.body
 }
 
 func get(t *testing.T, url string) (int, []byte) {

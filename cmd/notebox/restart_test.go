@@ -1,19 +1,19 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/tests/starter"
 )
 
 // once is code whose output tells one execution from another, and that takes so
@@ -77,37 +77,27 @@ func stateOf(t *testing.T, location string) string {
 // sandboxes are the names of the containers that a service has.
 func sandboxes(t *testing.T, id string) []string {
 	t.Helper()
-	out, err := exec.Command("docker", "ps", "-a", "--filter", "label=notebox.service="+id, "--format", "{{.Names}}").Output()
+	names, err := starter.Containers(context.Background(), id, "{{.Names}}")
 	require.NoError(t, err)
-	return strings.Fields(string(out))
+	return names
 }
 
-// launch starts a program that has been built, and waits until it serves.
-func launch(t *testing.T, binary, id, folder string, flags ...string) *process {
+// built is the program, compiled once for all tests that start it as a process.
+var built = sync.OnceValues(func() (string, error) { return starter.Build(suite.folder, "notebox/cmd/notebox") })
+
+// launch starts the program as a process of its own, and waits until it serves.
+func launch(t *testing.T, id, folder string, flags ...string) *starter.Process {
 	t.Helper()
-	cmd := exec.Command(binary, append([]string{
-		"serve", "--listen", "127.0.0.1:0", "--service-id", id,
-		"--state-dir", folder + "/state", "--storage", "file://" + folder + "/files", "--drain", "2s",
-	}, flags...)...)
-	stderr, err := cmd.StderrPipe()
+	notebox, err := built()
 	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
+	p, err := starter.Launch(starter.Options{Program: notebox, ID: id, Folder: folder, Flags: append([]string{"--drain", "2s"}, flags...)})
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if cmd.ProcessState == nil { // a test that has failed
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			_ = cmd.Wait()
+		if !p.Over() { // a test that has failed
+			_ = p.Stop(context.Background())
 		}
 	})
-	p := &process{cmd: cmd}
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		if _, rest, ok := strings.Cut(lines.Text(), " url="); ok {
-			p.url, _, _ = strings.Cut(rest, " ")
-			break
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, stderr) }()
-	require.NotEmpty(t, p.url, "the program did not start")
+	require.NoError(t, p.Await(t.Context()))
 	return p
 }
 
@@ -115,12 +105,9 @@ func launch(t *testing.T, binary, id, folder string, flags ...string) *process {
 // the next one on its state and storage.
 func TestRestartAfterSigkill(t *testing.T) {
 	id, folder := serviceID+"-restart", t.TempDir()
-	binary := folder + "/notebox"
-	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	flags := []string{"--pool-size", "1", "--max-running", "4", "--timeout", "2m"}
-	p := launch(t, binary, id, folder, flags...)
-	execute := func() string { return p.url + "/v1/execute" }
+	p := launch(t, id, folder, flags...)
+	execute := func() string { return p.URL + "/v1/execute" }
 
 	// What had ended.
 	quick, slow := fmt.Sprintf(once, 0), fmt.Sprintf(once, 10)
@@ -129,8 +116,8 @@ func TestRestartAfterSigkill(t *testing.T) {
 	endedAsync := mustAsk(t, http.MethodPost, execute(), quick, "Prefer: respond-async")
 	require.Equal(t, http.StatusAccepted, endedAsync.status, "%s", endedAsync.body)
 	endedAt := endedAsync.header.Get("Location")
-	require.Eventually(t, func() bool { return stateOf(t, p.url+endedAt) == "ok" }, 30*time.Second, 50*time.Millisecond)
-	endedReply := mustAsk(t, http.MethodGet, p.url+endedAt, "")
+	require.Eventually(t, func() bool { return stateOf(t, p.URL+endedAt) == "ok" }, 30*time.Second, 50*time.Millisecond)
+	endedReply := mustAsk(t, http.MethodGet, p.URL+endedAt, "")
 
 	// What goes on.
 	var lost sync.WaitGroup
@@ -141,15 +128,14 @@ func TestRestartAfterSigkill(t *testing.T) {
 	async := mustAsk(t, http.MethodPost, execute(), fmt.Sprintf(once, 60), "Prefer: respond-async")
 	require.Equal(t, http.StatusAccepted, async.status, "%s", async.body)
 	cutOffAt := async.header.Get("Location")
-	require.Eventually(t, func() bool { return poolOf(t, p.url).Running == 4 }, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return poolOf(t, p.URL).Running == 4 }, 30*time.Second, 20*time.Millisecond)
 	before := sandboxes(t, id)
 	require.GreaterOrEqual(t, len(before), 4)
-	require.NoError(t, p.cmd.Process.Kill())
-	_ = p.cmd.Wait()
+	p.Kill()
 	lost.Wait()
 
 	restarted := time.Now()
-	p = launch(t, binary, id, folder, flags...)
+	p = launch(t, id, folder, flags...)
 	gone := func() bool {
 		now := strings.Join(sandboxes(t, id), " ")
 		for _, name := range before {
@@ -167,9 +153,9 @@ func TestRestartAfterSigkill(t *testing.T) {
 	require.Equal(t, string(ended.body), string(again.body))
 	require.Equal(t, http.StatusConflict, mustAsk(t, http.MethodPost, execute(), "'another'", "Idempotency-Key: ended").status)
 
-	require.Equal(t, http.StatusGone, mustAsk(t, http.MethodGet, p.url+cutOffAt, "").status)
-	require.Equal(t, http.StatusNoContent, mustAsk(t, http.MethodDelete, p.url+cutOffAt, "").status)
-	require.Equal(t, string(endedReply.body), string(mustAsk(t, http.MethodGet, p.url+endedAt, "").body))
+	require.Equal(t, http.StatusGone, mustAsk(t, http.MethodGet, p.URL+cutOffAt, "").status)
+	require.Equal(t, http.StatusNoContent, mustAsk(t, http.MethodDelete, p.URL+cutOffAt, "").status)
+	require.Equal(t, string(endedReply.body), string(mustAsk(t, http.MethodGet, p.URL+endedAt, "").body))
 
 	// A key whose run was cut off runs once more, and once only.
 	keys := []string{"first", "second"}
@@ -192,9 +178,8 @@ func TestRestartAfterSigkill(t *testing.T) {
 		require.Equal(t, r.Text, mustAsk(t, http.MethodPost, execute(), slow, "Idempotency-Key: "+key).reply(t).Text)
 	}
 
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, p.cmd.Wait())
-	require.Zero(t, count(t, id))
+	require.NoError(t, p.Stop(t.Context()))
+	require.Empty(t, sandboxes(t, id))
 }
 
 // TestCancelAnAsynchronousRun by DELETE.

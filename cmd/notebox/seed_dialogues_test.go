@@ -20,8 +20,9 @@ import (
 
 	"notebox/agent"
 	"notebox/agent/agenttest"
-	"notebox/agent/client"
 	"notebox/agent/provider"
+	"notebox/agent/remote"
+	"notebox/client"
 )
 
 // These dialogues are scripted: what the model says is written here. The clients, the
@@ -184,7 +185,7 @@ func TestAccidents(t *testing.T) {
 		require.NoError(t, err)
 		return agent.Mind{Provider: m}
 	}
-	a, err := agent.New(agent.Config{Code: mind("code"), File: mind("files"), Folder: host, Executor: client.New(client.Options{BaseURL: p.url()})})
+	a, err := agent.New(agent.Config{Code: mind("code"), File: mind("files"), Folder: host, Executor: remote.New(client.Options{BaseURL: p.url()})})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), dialogueTime)
 	defer cancel()
@@ -284,7 +285,7 @@ func TestAConversationInASession(t *testing.T) {
 	)
 	m, err := provider.Open(provider.Settings{API: provider.Responses, Model: "m", BaseURL: model.URL()})
 	require.NoError(t, err)
-	a, err := agent.New(agent.Config{Code: agent.Mind{Provider: m}, Executor: client.New(client.Options{BaseURL: suite.program.url()}), Sessions: true})
+	a, err := agent.New(agent.Config{Code: agent.Mind{Provider: m}, Executor: remote.New(client.Options{BaseURL: suite.program.url()}), Sessions: true})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), dialogueTime)
 	defer cancel()

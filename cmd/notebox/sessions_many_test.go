@@ -108,7 +108,7 @@ func TestManySessions(t *testing.T) {
 	require.True(t, time.Now().Before(last), "all of this within the sessions' time, of %s", ttl)
 	t.Logf("%d sessions opened in %s, used until %s after", many, opened.Sub(began), time.Since(opened))
 
-	require.Eventually(t, func() bool { return count(t, id) == 0 }, time.Until(last)+2*time.Minute, 200*time.Millisecond)
+	require.Eventually(t, func() bool { return len(sandboxes(t, id)) == 0 }, time.Until(last)+2*time.Minute, 200*time.Millisecond)
 	for _, session := range ids {
 		a, err := ask(http.MethodGet, p.url()+"/v1/sessions/"+session, "")
 		require.NoError(t, err)
@@ -121,5 +121,5 @@ func TestManySessions(t *testing.T) {
 	require.Empty(t, uploads)
 	stopped = true
 	require.NoError(t, stop())
-	require.Zero(t, count(t, id))
+	require.Empty(t, sandboxes(t, id))
 }

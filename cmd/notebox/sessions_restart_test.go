@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -105,22 +104,19 @@ func TestSessionsOutliveSigkill(t *testing.T) {
 	const sessions, ttl = 5, 30 * time.Minute
 	id, folder := serviceID+"-sessions", t.TempDir()
 	removeAtEnd(t, id)
-	binary := folder + "/notebox"
-	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	flags := []string{"--pool-size", "1", "--pool-max", "1", "--max-running", "4", "--timeout", "2m"}
-	p := launch(t, binary, id, folder, flags...)
+	p := launch(t, id, folder, flags...)
 
 	var ids []string
 	for i := range sessions {
-		ids = append(ids, sessionOn(t, p.url, ttl))
-		runInSession(t, p.url, ids[i], fmt.Sprintf("secret = 'of session %d'\nopen('kept.txt', 'w').write('file %d')", i, i))
+		ids = append(ids, sessionOn(t, p.URL, ttl))
+		runInSession(t, p.URL, ids[i], fmt.Sprintf("secret = 'of session %d'\nopen('kept.txt', 'w').write('file %d')", i, i))
 	}
-	closed := sessionOn(t, p.url, ttl)
-	require.Equal(t, http.StatusNoContent, mustAsk(t, http.MethodDelete, p.url+"/v1/sessions/"+closed, "").status)
+	closed := sessionOn(t, p.URL, ttl)
+	require.Equal(t, http.StatusNoContent, mustAsk(t, http.MethodDelete, p.URL+"/v1/sessions/"+closed, "").status)
 
 	var lost sync.WaitGroup
-	url := p.url
+	url := p.URL
 	lost.Go(func() { // the answer will be none
 		_, _ = askSession(url, ids[0], "open('begun', 'w').close()\nimport time\nfor i in range(600): print(i, flush=True); time.sleep(0.1)")
 	})
@@ -141,33 +137,31 @@ func TestSessionsOutliveSigkill(t *testing.T) {
 		}
 		upload.Close()
 	})
-	_, err = cut.Write(make([]byte, 8<<20)) // more than all pipes on the way hold
+	_, err := cut.Write(make([]byte, 8<<20)) // more than all pipes on the way hold
 	require.NoError(t, err)
 
-	require.NoError(t, p.cmd.Process.Kill())
-	_ = p.cmd.Wait()
+	p.Kill()
 	cut.Close()
 	lost.Wait()
 	require.GreaterOrEqual(t, len(sessionNames(t, id)), sessions, "they live on")
 
-	p = launch(t, binary, id, folder, flags...)
-	requireSessions(t, p.url, ids)
-	require.Equal(t, http.StatusNotFound, mustAsk(t, http.MethodGet, p.url+"/v1/sessions/"+ids[1]+"/files/upload.bin", "").status,
+	p = launch(t, id, folder, flags...)
+	requireSessions(t, p.URL, ids)
+	require.Equal(t, http.StatusNotFound, mustAsk(t, http.MethodGet, p.URL+"/v1/sessions/"+ids[1]+"/files/upload.bin", "").status,
 		"half a file is none")
-	requireGone(t, p.url, closed, "it was closed")
-	require.Contains(t, runInSession(t, p.url, ids[0], "print(i)"), "\n", "the variables of the run that was cut off")
-	require.Equal(t, "again\n", runInSession(t, p.url, ids[0], "print('again')"))
+	requireGone(t, p.URL, closed, "it was closed")
+	require.Contains(t, runInSession(t, p.URL, ids[0], "print(i)"), "\n", "the variables of the run that was cut off")
+	require.Equal(t, "again\n", runInSession(t, p.URL, ids[0], "print('again')"))
 
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, p.cmd.Wait())
+	require.NoError(t, p.Stop(t.Context()))
 	require.Len(t, sandboxes(t, id), sessions, "they and nothing else")
-	p = launch(t, binary, id, folder, flags...)
-	requireSessions(t, p.url, ids)
+	p = launch(t, id, folder, flags...)
+	requireSessions(t, p.URL, ids)
 
 	require.NoError(t, exec.Command("docker", "rm", "--force", sessionNames(t, id)[0]).Run())
 	lostNow := func() (gone int) {
 		for _, one := range ids {
-			if a, err := ask(http.MethodGet, p.url+"/v1/sessions/"+one, ""); err == nil && a.status == http.StatusGone {
+			if a, err := ask(http.MethodGet, p.URL+"/v1/sessions/"+one, ""); err == nil && a.status == http.StatusGone {
 				gone++
 			}
 		}
@@ -176,20 +170,18 @@ func TestSessionsOutliveSigkill(t *testing.T) {
 	require.Eventually(t, func() bool { return lostNow() == 1 }, sessionPatience, 100*time.Millisecond, "its sandbox has ended")
 
 	for _, one := range ids {
-		mustAsk(t, http.MethodDelete, p.url+"/v1/sessions/"+one, "")
+		mustAsk(t, http.MethodDelete, p.URL+"/v1/sessions/"+one, "")
 	}
-	short := []string{sessionOn(t, p.url, 15*time.Second), sessionOn(t, p.url, 15*time.Second)}
-	require.NoError(t, p.cmd.Process.Kill())
-	_ = p.cmd.Wait()
+	short := []string{sessionOn(t, p.URL, 15*time.Second), sessionOn(t, p.URL, 15*time.Second)}
+	p.Kill()
 	require.Eventually(t, func() bool { return len(sandboxes(t, id)) == 0 }, sessionPatience, 200*time.Millisecond,
 		"by their own clock, though no service comes back")
 
-	p = launch(t, binary, id, folder, flags...)
+	p = launch(t, id, folder, flags...)
 	for _, one := range short {
-		requireGone(t, p.url, one, "its time to live was over")
+		requireGone(t, p.URL, one, "its time to live was over")
 	}
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, p.cmd.Wait())
+	require.NoError(t, p.Stop(t.Context()))
 	require.Empty(t, sandboxes(t, id))
 }
 
@@ -198,26 +190,20 @@ func TestNoSessions(t *testing.T) {
 	t.Parallel()
 	id, folder := serviceID+"-none", t.TempDir()
 	removeAtEnd(t, id)
-	binary := folder + "/notebox"
-	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	p := launch(t, binary, id, folder, "--pool-size", "0")
-	session := sessionOn(t, p.url, time.Hour)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, p.cmd.Wait())
+	p := launch(t, id, folder, "--pool-size", "0")
+	session := sessionOn(t, p.URL, time.Hour)
+	require.NoError(t, p.Stop(t.Context()))
 	require.Len(t, sandboxes(t, id), 1)
 
-	p = launch(t, binary, id, folder, "--pool-size", "0", "--max-sessions", "0")
+	p = launch(t, id, folder, "--pool-size", "0", "--max-sessions", "0")
 	require.Empty(t, sandboxes(t, id))
-	status, raw := post(t, p.url+"/v1/sessions", "application/json", []byte("{}"))
+	status, raw := post(t, p.URL+"/v1/sessions", "application/json", []byte("{}"))
 	require.Equal(t, http.StatusForbidden, status, "%s", raw)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, p.cmd.Wait())
+	require.NoError(t, p.Stop(t.Context()))
 
-	p = launch(t, binary, id, folder, "--pool-size", "0")
-	requireGone(t, p.url, session, "could not be found again after a restart")
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, p.cmd.Wait())
+	p = launch(t, id, folder, "--pool-size", "0")
+	requireGone(t, p.URL, session, "could not be found again after a restart")
+	require.NoError(t, p.Stop(t.Context()))
 }
 
 // requireGone requires that whoever asks for a session is told why there is none.

@@ -142,7 +142,7 @@ func (h *holdings) look(t *testing.T) held {
 	state := entries(t, h.folder+"/state", func(string) bool { return true })
 	uploads := entries(t, h.folder+"/state/uploads", func(string) bool { return true })
 	now := held{
-		containers: count(t, h.program.settings.serviceID),
+		containers: len(sandboxes(t, h.program.settings.serviceID)),
 		uploads:    uploads,
 		state:      state - uploads,
 		temporary:  entries(t, h.folder+"/files", func(name string) bool { return filepath.Ext(name) == ".tmp" }),

@@ -81,7 +81,7 @@ func backToTheBaseline(t *testing.T) {
 
 	stopped = true
 	require.NoError(t, stop())
-	require.Zero(t, count(t, serviceID+"-soak"), "a service that has ended has no containers")
+	require.Empty(t, sandboxes(t, serviceID+"-soak"), "a service that has ended has no containers")
 }
 
 // soak has so many runs, and each end as it should.

@@ -181,11 +181,11 @@ func leavesWithin(t *testing.T, p *program, id string, limit time.Duration) bool
 		_, err := http.DefaultClient.Do(req)
 		left <- err
 	}()
-	require.Eventually(t, func() bool { return count(t, id) == 1 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(sandboxes(t, id)) == 1 }, time.Minute, 50*time.Millisecond)
 	time.Sleep(3 * time.Second) // into the run itself
 	began := time.Now()
 	cancel()
 	require.ErrorIs(t, <-left, context.Canceled)
-	require.Eventually(t, func() bool { return count(t, id) == 0 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(sandboxes(t, id)) == 0 }, time.Minute, 50*time.Millisecond)
 	return time.Since(began) < limit
 }

@@ -5,41 +5,20 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"log"
-	"mime/multipart"
 	"net/http"
 	"os"
 	"path/filepath"
+
+	"notebox/client"
 )
 
-// reply is the part of notebox's answer that this program looks at.
-type reply struct {
-	Status string `json:"status"`
-	Text   string `json:"text"`
-	Hint   string `json:"hint"`
-	Images []struct {
-		Name          string
-		Width, Height int
-		URL           string
-	} `json:"images"`
-	Files []struct {
-		Path      string
-		MediaType string `json:"media_type"`
-		Bytes     int64
-		SHA256    string
-		URL       string
-	} `json:"files"`
-	Notebook struct{ URL string } `json:"notebook"`
-	Usage    struct {
-		QueueMS int64 `json:"queue_ms"`
-		WallMS  int64 `json:"wall_ms"`
-	} `json:"usage"`
-}
+// maxFile bounds what is fetched, in bytes: the file that analysis.py writes is small.
+const maxFile = 10 << 20
 
 func main() {
 	log.SetFlags(0)
@@ -48,7 +27,15 @@ func main() {
 	folder := flag.String("folder", "examples/analysis", "where analysis.py and rides.csv are")
 	flag.Parse()
 
-	r, err := execute(*url, *key, filepath.Join(*folder, "analysis.py"), filepath.Join(*folder, "rides.csv"))
+	code, err := os.ReadFile(filepath.Join(*folder, "analysis.py"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	notebox, ctx := client.New(client.Options{BaseURL: *url, Key: *key}), context.Background()
+	r, err := notebox.Execute(ctx, client.Run{Code: string(code), Files: []client.File{{
+		Name: "rides.csv",
+		Open: func() (io.ReadCloser, error) { return os.Open(filepath.Join(*folder, "rides.csv")) },
+	}}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -63,72 +50,9 @@ func main() {
 	if r.Status != "ok" || len(r.Images) == 0 || len(r.Files) == 0 {
 		log.Fatalf("the analysis should have ended well, with an image and files. %s", r.Hint)
 	}
-	size, err := fetch(r.Files[0].URL)
+	content, err := client.Fetch(ctx, http.DefaultClient, r.Files[0].URL, maxFile)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("fetched %s by its URL: %d bytes\n", filepath.Base(r.Files[0].Path), size)
-}
-
-// execute posts code and files as a form, as a browser or curl -F would.
-func execute(url, key, code string, files ...string) (*reply, error) {
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	source, err := os.ReadFile(code)
-	if err != nil {
-		return nil, err
-	}
-	if err := form.WriteField("code", string(source)); err != nil {
-		return nil, err
-	}
-	for _, name := range files {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		part, err := form.CreateFormFile("files", filepath.Base(name))
-		if err != nil {
-			return nil, err
-		}
-		if _, err := part.Write(content); err != nil {
-			return nil, err
-		}
-	}
-	if err := form.Close(); err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequest(http.MethodPost, url+"/v1/execute?images=url", &body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", form.FormDataContentType())
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		problem, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-		return nil, fmt.Errorf("%s: %s", res.Status, problem)
-	}
-	var r reply
-	if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
-		return nil, fmt.Errorf("the reply: %w", err)
-	}
-	return &r, nil
-}
-
-func fetch(url string) (int64, error) {
-	res, err := http.Get(url)
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s: %s", url, res.Status)
-	}
-	return io.Copy(io.Discard, res.Body)
+	fmt.Printf("fetched %s by its URL: %d bytes\n", filepath.Base(r.Files[0].Path), len(content))
 }

@@ -19,9 +19,10 @@ import (
 	"time"
 
 	"notebox/agent"
-	"notebox/agent/client"
 	"notebox/agent/discord"
 	"notebox/agent/provider"
+	"notebox/agent/remote"
+	"notebox/client"
 )
 
 func main() {
@@ -41,7 +42,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	notebox := client.New(client.Options{
+	notebox := remote.New(client.Options{
 		BaseURL: cmp.Or(os.Getenv("NOTEBOX_URL"), "http://127.0.0.1:8080"),
 		Key:     os.Getenv("NOTEBOX_API_KEY"),
 	})

@@ -1,7 +1,6 @@
 package storagetest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"notebox/tests/logged"
 )
 
 const (
@@ -57,7 +58,7 @@ type Server struct {
 type process struct {
 	command *exec.Cmd
 	ended   chan struct{}
-	output  *syncBuffer
+	output  *logged.Buffer // what it prints
 }
 
 // URL names a container or bucket of its own for each call; it is not there yet.
@@ -138,7 +139,7 @@ func (s *Server) Stop(t testing.TB) {
 // another's.
 func (s *Server) run(t testing.TB) bool {
 	t.Helper()
-	p := &process{command: s.command(s.port), ended: make(chan struct{}), output: &syncBuffer{}}
+	p := &process{command: s.command(s.port), ended: make(chan struct{}), output: &logged.Buffer{}}
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	p.command.SysProcAttr = group()
 	if err := p.command.Start(); err != nil {
@@ -246,22 +247,4 @@ func installed(t testing.TB, path string) string {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// syncBuffer is what a server prints.
-type syncBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }

@@ -2,16 +2,12 @@ package client
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"notebox/agent"
-	"notebox/agent/tool"
 )
 
 // Error is a request that notebox refused, or failed at.
@@ -24,6 +20,20 @@ type Error struct {
 
 func (e *Error) Error() string {
 	return fmt.Sprintf("notebox answered %d: %s", e.Status, e.Detail)
+}
+
+// NotThere reports whether what was asked for is not there, or not any more.
+func (e *Error) NotThere() bool {
+	return e.Status == http.StatusNotFound || e.Status == http.StatusGone
+}
+
+// dependenciesField is that of a run's packages.
+const dependenciesField = "dependencies"
+
+// OfDependencies reports whether the error is about nothing but Run.Dependencies: without
+// them the code runs, also while their registry is away.
+func (e *Error) OfDependencies() bool {
+	return e.Field == dependenciesField || strings.HasPrefix(e.Field, dependenciesField+"[")
 }
 
 // maxProblem bounds what is read of a refusal, in bytes.
@@ -43,34 +53,4 @@ func problemOf(res *http.Response) *Error {
 		e.RetryAfter = time.Duration(max(seconds, 0)) * time.Second
 	}
 	return e
-}
-
-// packagesField is that of a run's packages.
-const packagesField = "dependencies"
-
-// ofPackages reports whether it is about nothing but the packages that a run wants: without
-// them it goes on, also while their registry is away.
-func (e *Error) ofPackages() bool {
-	return e.Field == packagesField || strings.HasPrefix(e.Field, packagesField+"[")
-}
-
-func isGone(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusGone)
-}
-
-// ofRun is the error of a run as agent.Executor has it.
-func ofRun(err error, r agent.Run) error {
-	var e *Error
-	switch {
-	case !errors.As(err, &e):
-		return err
-	case r.Session != "" && isGone(err):
-		return fmt.Errorf("%w: %w", agent.ErrNoSession, err)
-	case e.ofPackages():
-		return tool.PackagesError("%s", e.Detail)
-	case e.Field == "code" && e.Status < http.StatusInternalServerError:
-		return &tool.CallError{Reason: "its program: " + e.Detail}
-	}
-	return err
 }

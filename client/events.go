@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"notebox/agent/tool"
 )
 
 // errNoEnd is a stream of events that has none for its end.
@@ -16,7 +14,7 @@ var errNoEnd = errors.New("notebox: the events broke off")
 
 // readEvents reads a run's server-sent events to the last, and tells of the text that
 // the program puts out, and its installer before it.
-func readEvents(r io.Reader, tell func(text string)) (*tool.Result, error) {
+func readEvents(r io.Reader, tell func(text string)) (*Result, error) {
 	lines := bufio.NewScanner(io.LimitReader(r, maxAnswer))
 	lines.Buffer(nil, maxAnswer)
 	name := ""
@@ -27,11 +25,7 @@ func readEvents(r io.Reader, tell func(text string)) (*tool.Result, error) {
 			name = data
 		case field != "data":
 		case name == "done":
-			result, err := tool.ReadResult([]byte(data))
-			if err != nil {
-				return nil, fmt.Errorf("notebox: %w", err)
-			}
-			return &result, nil
+			return readResult([]byte(data))
 		case name == "error":
 			e := &Error{}
 			if err := json.Unmarshal([]byte(data), e); err != nil {

@@ -1,0 +1,202 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/client"
+)
+
+// answering is a notebox that gives its answers one after the other, the last again.
+func answering(t *testing.T, answers ...http.HandlerFunc) *client.Client {
+	n := 0
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := answers[min(n, len(answers)-1)]
+		n++
+		a(w, r)
+	}))
+	t.Cleanup(ts.Close)
+	return client.New(client.Options{BaseURL: ts.URL + "/", Key: "secret"})
+}
+
+func problem(status int, field, detail string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"status":%d,"field":%q,"detail":%q}`, status, field, detail)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		desc   string
+		answer http.HandlerFunc
+		check  func(t *testing.T, err error)
+	}{
+		{"a wrong key", problem(401, "", "an API key is needed"), func(t *testing.T, err error) {
+			var refused *client.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, 401, refused.Status)
+		}},
+		{"events that break off", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "event: started\ndata: {\"id\":\"run_1\"}\n\n")
+		}, func(t *testing.T, err error) { require.ErrorContains(t, err, "broke off") }},
+		{"an error event", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "event: error\ndata: {\"status\":500,\"detail\":\"the service failed\"}\n\n")
+		}, func(t *testing.T, err error) { require.ErrorContains(t, err, "the service failed") }},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			_, err := answering(t, c.answer).Execute(context.Background(), client.Run{Code: "1", Tell: func(string) {}})
+			c.check(t, err)
+		})
+	}
+}
+
+func TestAFullServiceIsAskedAgain(t *testing.T) {
+	var body, key string
+	c := answering(t, problem(503, "", "full"), func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		body, key = string(raw), r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"status":"ok","text":"1\n","files":[{"path":"/mnt/data/x","url":"http://x"}]}`)
+	})
+	opened := 0
+	file := client.File{Name: "a/b.txt", Open: func() (io.ReadCloser, error) {
+		opened++
+		return io.NopCloser(strings.NewReader("abc")), nil
+	}}
+	r, err := c.Execute(context.Background(), client.Run{Code: "print(1)", Language: "python", Files: []client.File{file}})
+	require.NoError(t, err)
+	require.Equal(t, "1\n", r.Text)
+	require.Equal(t, "http://x", r.Files[0].URL)
+	require.Equal(t, 2, opened)
+	require.Equal(t, "Bearer secret", key)
+	require.Contains(t, body, `filename="a/b.txt"`)
+	require.Contains(t, body, "abc")
+}
+
+func TestPackages(t *testing.T) {
+	var body string
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		body = string(raw)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: install\ndata: {\"text\":\"Collecting polars\\n\"}\n\nevent: done\ndata: {\"status\":\"ok\"}\n\n")
+	})
+	told := ""
+	_, err := c.Execute(context.Background(), client.Run{Code: "1", Dependencies: []string{"polars==1.*", "six"}, Tell: func(text string) { told += text }})
+	require.NoError(t, err)
+	require.Contains(t, body, "name=\"dependencies\"\r\n\r\n[\"polars==1.*\",\"six\"]\r\n")
+	require.Equal(t, "Collecting polars\n", told)
+}
+
+func TestAFileThatCannotBeReadEndsTheRun(t *testing.T) {
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	broken := client.File{Name: "a", Open: func() (io.ReadCloser, error) { return nil, io.ErrUnexpectedEOF }}
+	_, err := c.Execute(context.Background(), client.Run{Code: "1", Files: []client.File{broken}})
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+func TestSessions(t *testing.T) {
+	var asked []string
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.EscapedPath()+" "+r.FormValue("language"))
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, `{"id":"ses_1"}`)
+	}, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.EscapedPath())
+		w.WriteHeader(http.StatusNoContent)
+	}, problem(410, "", "gone"), problem(404, "", "nothing"), problem(403, "", "not yours"))
+	id, err := c.OpenSession(t.Context(), "r")
+	require.NoError(t, err)
+	require.Equal(t, "ses_1", id)
+	require.NoError(t, c.CloseSession(t.Context(), "a/b"))
+	require.Equal(t, []string{"POST /v1/sessions r", "DELETE /v1/sessions/a%2Fb"}, asked)
+	require.NoError(t, c.CloseSession(t.Context(), id), "it was closed before")
+	require.NoError(t, c.CloseSession(t.Context(), id), "it was never there")
+	require.ErrorContains(t, c.CloseSession(t.Context(), id), "not yours")
+
+	c = answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
+	_, err = c.OpenSession(t.Context(), "")
+	require.ErrorContains(t, err, "names no session")
+}
+
+func TestReady(t *testing.T) {
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, "/readyz", r.URL.Path)
+		fmt.Fprint(w, `{"status":"ready","pool":{"size":3,"warm":2,"starting":1,"sandboxes":3}}`)
+	}, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"ready"}`)
+	}, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"status":"unavailable","detail":"no daemon"}`)
+	})
+	pool, err := c.Ready(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, &client.Pool{Size: 3, Warm: 2, Starting: 1, Sandboxes: 3}, pool)
+	pool, err = c.Ready(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, pool)
+	_, err = c.Ready(t.Context())
+	require.EqualError(t, err, "notebox answered 503: no daemon")
+}
+
+func TestWhatIsNoNotebox(t *testing.T) {
+	c := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+	_, err := c.Environments(t.Context())
+	require.ErrorContains(t, err, "what answers is none")
+	_, err = c.Execute(t.Context(), client.Run{Code: "1"})
+	require.ErrorContains(t, err, "the result")
+}
+
+func TestFetch(t *testing.T) {
+	answer := func(status int, header, content string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "" {
+				status = http.StatusTeapot
+			}
+			if header != "" {
+				w.Header().Set("Content-Length", header)
+			}
+			w.WriteHeader(status)
+			fmt.Fprint(w, content)
+			w.(http.Flusher).Flush() // in chunks, if no length was set
+		}
+	}
+	for _, c := range []struct {
+		desc   string
+		answer http.HandlerFunc
+		want   string // of the error
+	}{
+		{"as much as may be", answer(200, "", "abcd"), ""},
+		{"more than may be", answer(200, "", "abcde"), "the file is too large"},
+		{"more than may be, as its head says", answer(200, "5", "abcde"), "the file is too large"},
+		{"less than its head says", answer(200, "4", "abc"), "unexpected EOF"},
+		{"a link that has expired", answer(403, "", "no"), "its link was answered with 403 Forbidden"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			ts := httptest.NewServer(c.answer)
+			defer ts.Close()
+			content, err := client.Fetch(t.Context(), ts.Client(), ts.URL, 4)
+			if c.want != "" {
+				require.ErrorContains(t, err, c.want)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "abcd", string(content))
+		})
+	}
+}

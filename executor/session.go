@@ -41,9 +41,6 @@ const (
 	// maxCommand is what Linux takes as one argument, in bytes, its last NUL left out
 	// (MAX_ARG_STRLEN).
 	maxCommand = 128<<10 - 1
-	// maxSessionWaiting is how many runs wait in one session: they go one after
-	// another, and who sends more has lost count.
-	maxSessionWaiting = 32
 )
 
 // inSession is what a plan has of the session that it runs in. whyLost may be called
@@ -107,10 +104,10 @@ func (in *inSession) find(all runner.Sessions) error {
 		in.lost = noSuchSession()
 	case err != nil:
 		in.lost = err
-	case session.Info().Waiting >= maxSessionWaiting:
+	case session.Info().Waiting >= runner.MaxSessionWaiting:
 		in.lost = &problem.Error{
 			Status: problem.StatusTooMany, Field: "session", RetryAfter: time.Second,
-			Text: fmt.Sprintf("%d runs wait in it already", maxSessionWaiting),
+			Text: fmt.Sprintf("%d runs wait in it already", runner.MaxSessionWaiting),
 		}
 	default:
 		in.session = session

@@ -286,11 +286,11 @@ func TestSessionQueueIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newSessions(t, newHost(t, nil))
 		session := s.open()
-		for range 101 {
+		for range runner.MaxSessionWaiting + 1 {
 			s.goDo(t.Context(), session, runnertest.CellSleep)
 		}
 		synctest.Wait()
-		require.Equal(t, 100, session.Info().Waiting)
+		require.Equal(t, runner.MaxSessionWaiting, session.Info().Waiting)
 		_, err := s.do(t.Context(), session, runnertest.CellSleep)
 		requireCode(t, runner.CodeFull, err)
 		require.NoError(t, session.Close(t.Context()))

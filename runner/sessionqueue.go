@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// maxSessionWaiting runs wait in one session: more than anybody who looks at what the
-// runs before have done.
-const maxSessionWaiting = 100
+// MaxSessionWaiting is how many runs wait in one session: they go one after another, and who
+// sends more has lost count.
+const MaxSessionWaiting = 32
 
 // sessionQueue hands one turn from run to run, in the order in which they came.
 type sessionQueue struct {
@@ -32,7 +32,7 @@ func (q *sessionQueue) join(ctx context.Context) error {
 		q.running = true
 		q.mu.Unlock()
 		return nil
-	case len(q.waiting) >= maxSessionWaiting:
+	case len(q.waiting) >= MaxSessionWaiting:
 		q.mu.Unlock()
 		return &Error{Code: CodeFull, Message: "too many runs are waiting in this session", RetryAfter: minSessionRetry}
 	}

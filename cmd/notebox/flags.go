@@ -73,7 +73,7 @@ func (s *settings) register(f *flag.FlagSet) groups {
 	var g groups
 	g.add("What most people set", s.registerFirst)
 	g.add("Callers and requests", s.registerRequests)
-	g.add("Limits of one run", s.registerLimits)
+	g.add("Limits of one run", s.registerRunLimits)
 	g.add("Stored files and replies", s.registerFiles)
 	g.add("Network of runs", s.network.register)
 	g.add("Packages that requests ask for", s.dependencies.register)
@@ -107,7 +107,7 @@ func (s *settings) registerRequests(f *flag.FlagSet) {
 	f.IntVar(&s.maxConnections, "max-connections", 0, "Keep at most this `number` of clients' connections open. (default: 4096, or half of the files that the process may open, less a reserve)")
 }
 
-func (s *settings) registerLimits(f *flag.FlagSet) {
+func (s *settings) registerRunLimits(f *flag.FlagSet) {
 	s.limits = runner.DefaultLimits()
 	f.DurationVar(&s.limits.Timeout, "timeout", s.limits.Timeout, "End a run after this time if the run asks for no other limit.")
 	f.DurationVar(&s.maxTimeout, "max-timeout", executor.DefaultMaxTimeout, "Let no run ask for a longer time limit.")

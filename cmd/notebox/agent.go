@@ -19,12 +19,12 @@ type modelSettings struct {
 }
 
 // register adds flags that begin with prefix, "model" or "file-model", about a model
-// for what.
+// that does what.
 func (m *modelSettings) register(f *flag.FlagSet, prefix, what string) {
-	f.StringVar(&m.name, prefix, "", "model that "+what+" (default: by the key that is set, OPENAI_API_KEY, ANTHROPIC_API_KEY or CLOUDFLARE_API_KEY with CLOUDFLARE_ACCOUNT_ID); off: none")
-	f.StringVar(&m.api, prefix+"-api", "", "how it is spoken to: chat, responses or claude (default: by the key and the address)")
-	f.StringVar(&m.baseURL, prefix+"-base-url", "", "address of a server that speaks OpenAI's API (default: OPENAI_BASE_URL, or the provider's own)")
-	f.StringVar(&m.effort, prefix+"-effort", "", "how hard it thinks: low, medium, high, or what else it knows (default: its own)")
+	f.StringVar(&m.name, prefix, "", "Let the model of this `name` "+what+"; off is no model. (default: a model of the provider whose key is set: OPENAI_API_KEY, ANTHROPIC_API_KEY, or CLOUDFLARE_API_KEY with CLOUDFLARE_ACCOUNT_ID)")
+	f.StringVar(&m.api, prefix+"-api", "", "Speak to the model by this `API`: chat, responses or claude. (default: the key and the address decide)")
+	f.StringVar(&m.baseURL, prefix+"-base-url", "", "Find the model at this `URL` of a server that speaks OpenAI's API. (default: OPENAI_BASE_URL, or the provider's own)")
+	f.StringVar(&m.effort, prefix+"-effort", "", "Let the model think with this `effort`: low, medium, high, or a word of its own. (default: the model's own)")
 }
 
 // open returns the model; provider.ErrNone where there is none.
@@ -47,18 +47,17 @@ type agentSettings struct {
 }
 
 func (s *agentSettings) register(f *flag.FlagSet) {
-	s.model.register(f, "model", "answers POST /run")
+	s.model.register(f, "model", "answer POST /run")
 	s.limits = agent.DefaultLimits()
 	registerLimits(f, &s.limits)
-	f.IntVar(&s.atOnce, "agent-at-once", server.DefaultAgentAtOnce, "questions that are answered at one time")
+	f.IntVar(&s.atOnce, "agent-at-once", server.DefaultAgentAtOnce, "Answer at most this `number` of questions at one time.")
 }
 
 // registerLimits adds the flags of what a question may cost.
 func registerLimits(f *flag.FlagSet, l *agent.Limits) {
-	f.IntVar(&l.Steps, "agent-steps", l.Steps, "turns of the model for one question")
-	f.IntVar(&l.Corrections, "agent-corrections", l.Corrections, "tries after code that failed, for one question; -1: none")
-	f.Int64Var(&l.Tokens, "agent-tokens", l.Tokens, "tokens for one question, in and out")
-	f.DurationVar(&l.Time, "agent-time", l.Time, "time for one question")
+	f.IntVar(&l.Steps, "agent-steps", l.Steps, "Let the model have this `number` of turns for one question.")
+	f.Int64Var(&l.Tokens, "agent-tokens", l.Tokens, "Spend at most this `number` of tokens on one question, in and out.")
+	f.DurationVar(&l.Time, "agent-time", l.Time, "Stop work on a question after this time.")
 }
 
 func (s *agentSettings) check() error {

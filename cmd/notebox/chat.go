@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/adrg/xdg"
-	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
 	"golang.org/x/term"
 
@@ -70,37 +69,45 @@ type chat struct {
 	limits          agent.Limits
 }
 
-func chatFlags(c *chat) *flag.FlagSet {
-	f := flag.NewFlagSet("notebox chat", flag.ContinueOnError)
-	f.StringVar(&c.url, "url", "http://127.0.0.1:8080", "where notebox is")
-	f.StringVar(&c.key, "api-key", "", "an API key of it, where it has keys")
-	f.StringVar(&c.dir, "dir", "", "folder that the file agent may read, and hand over files of")
-	f.StringVar(&c.images, "images", "auto", "how the terminal is given images: auto, kitty, iterm2, sixel or off")
-	f.StringVar(&c.history, "history", filepath.Join(xdg.StateHome, "notebox", "chat-history"), "file of earlier lines; empty: none is kept")
-	f.BoolVar(&c.sessions, "sessions", true, "keep variables and files between questions, where notebox offers sessions")
-	c.model.register(f, "model", "writes the code")
-	c.file.register(f, "file-model", "reads the folder of -dir, -model by default")
-	c.limits = agent.DefaultLimits()
-	registerLimits(f, &c.limits)
-	return f
+func (c *chat) register(f *flag.FlagSet) groups {
+	var g groups
+	g.add("What most people set", func(f *flag.FlagSet) {
+		registerURL(f, &c.url, &c.key)
+		f.StringVar(&c.dir, "dir", "", "Let the file agent read this `folder` and hand over its files.")
+	})
+	g.add("Console", func(f *flag.FlagSet) {
+		f.StringVar(&c.images, "images", "auto", "Give the terminal images in this `way`: auto, kitty, iterm2, sixel or off.")
+		f.StringVar(&c.history, "history", "", "Keep earlier lines in this `file`; an empty name keeps none. (default: $XDG_STATE_HOME/notebox/chat-history)")
+		c.history = filepath.Join(xdg.StateHome, "notebox", "chat-history")
+		f.BoolVar(&c.sessions, "sessions", true, "Keep variables and files between questions, if notebox offers sessions.")
+	})
+	g.add("The model that writes the code", func(f *flag.FlagSet) { c.model.register(f, "model", "write the code") })
+	g.add("The model that reads files, by default the same", func(f *flag.FlagSet) { c.file.register(f, "file-model", "read the folder of -dir") })
+	g.add("Limits of one question", func(f *flag.FlagSet) {
+		c.limits = agent.DefaultLimits()
+		registerLimits(f, &c.limits)
+	})
+	return g.into(f)
+}
+
+// registerURL adds the flags of whoever calls a notebox that runs elsewhere.
+func registerURL(f *flag.FlagSet, url, key *string) {
+	f.StringVar(url, "url", "http://127.0.0.1:8080", "Find notebox at this `URL`.")
+	f.StringVar(key, "api-key", "", "Show this API `key` to notebox; a variable hides it from the list of processes.")
 }
 
 func chatCommand() *ffcli.Command {
 	var c chat
-	flags := chatFlags(&c)
+	flags := flag.NewFlagSet("notebox chat", flag.ContinueOnError)
+	groups := c.register(flags)
 	return &ffcli.Command{
 		Name:       "chat",
 		ShortUsage: "notebox chat [flags] [question]",
 		ShortHelp:  "answer questions in a console, by code that a model writes",
 		LongHelp:   chatHelp,
+		UsageFunc:  groups.usage,
 		FlagSet:    flags,
-		Options: []ff.Option{
-			ff.WithEnvVarPrefix("NOTEBOX"),
-			ff.WithConfigFile(".env"),
-			ff.WithAllowMissingConfigFile(true),
-			ff.WithConfigFileParser(ff.EnvParser),
-			ff.WithIgnoreUndefined(true), // .env has others' too
-		},
+		Options:    variableOptions(),
 		Exec: func(ctx context.Context, args []string) error {
 			return c.run(ctx, strings.Join(args, " "), os.Stdin, os.Stdout)
 		},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,7 +29,8 @@ func askChat(t *testing.T, stdin, question string, flags ...string) (string, err
 	require.NoError(t, err)
 	defer out.Close()
 	var c chat
-	set := chatFlags(&c)
+	set := flag.NewFlagSet("test", flag.ContinueOnError)
+	c.register(set)
 	require.NoError(t, set.Parse(append([]string{"-model", "scripted"}, flags...)))
 	failed := c.run(context.Background(), question, in, out)
 	raw, err := os.ReadFile(out.Name())

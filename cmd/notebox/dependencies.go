@@ -43,19 +43,19 @@ type dependencySettings struct {
 
 func (s *dependencySettings) register(f *flag.FlagSet) {
 	s.maxSize, s.maxTotal = dependencies.DefaultMaxSize, dependencies.DefaultMaxTotal
-	f.StringVar(&s.mode, "dependencies", "on", "whether requests may name packages to install, on or off: from the registry alone, prebuilt ones alone")
-	f.Var(&s.allow, "dependencies-allow", "names of the only packages that requests may ask for, with commas between (default: all)")
-	f.BoolVar(&s.builds, "dependencies-builds", false, "take packages that are not prebuilt too: their code runs while they are installed, and can read what is in the registry")
-	f.Var((*size)(&s.maxSize), "dependencies-max-size", "size of one set of packages, with what they need")
-	f.DurationVar(&s.timeout, "dependencies-timeout", dependencies.DefaultTimeout, "how long installing one set may take")
-	f.IntVar(&s.maxLayers, "dependencies-max-layers", dependencies.DefaultMaxLayers, "sets that are kept; what was not used for the longest time goes first")
-	f.Var((*size)(&s.maxTotal), "dependencies-max-total-size", "size of all sets that are kept")
-	f.IntVar(&s.installs, "dependencies-installs", dependencies.DefaultInstalls, "sets that are installed at one time")
-	f.StringVar(&s.pipConf, "dependencies-pip-conf", "", "pip.conf with the registry's settings, or off (default: this host's)")
-	f.StringVar(&s.npmrc, "dependencies-npmrc", "", ".npmrc with the registry's settings, or off (default: this host's)")
-	f.StringVar(&s.sources, "dependencies-sources", "", "sources.list for apt (default: that of the sandboxes' image)")
-	f.StringVar(&s.ca, "dependencies-ca", "", "file with certificates in PEM that the registry is trusted by beside the image's own, or off (default: what this host trusts)")
-	f.Var(&s.hosts, "dependencies-hosts", "hosts, HOST:PORT, that packages may come from beside those in the settings of pip, npm and apt, with commas between")
+	f.StringVar(&s.mode, "dependencies", "on", "Let requests name packages to install (on or off), which come prebuilt from the registry alone.")
+	f.Var(&s.allow, "dependencies-allow", "Let requests ask for packages with these `names` alone, with commas between them. (default: all)")
+	f.BoolVar(&s.builds, "dependencies-builds", false, "Install packages that are not prebuilt too: their code runs while they are installed, and can read what is in the registry.")
+	f.Var((*size)(&s.maxSize), "dependencies-max-size", "Refuse a set of packages above this `size`, counted with what they need.")
+	f.DurationVar(&s.timeout, "dependencies-timeout", dependencies.DefaultTimeout, "Give up on installing a set after this time.")
+	f.IntVar(&s.maxLayers, "dependencies-max-layers", dependencies.DefaultMaxLayers, "Keep this `number` of sets; the set that nobody has used for the longest time goes first.")
+	f.Var((*size)(&s.maxTotal), "dependencies-max-total-size", "Keep sets of at most this `size`, all together.")
+	f.IntVar(&s.installs, "dependencies-installs", dependencies.DefaultInstalls, "Install at most this `number` of sets at one time.")
+	f.StringVar(&s.pipConf, "dependencies-pip-conf", "", "Read the registry's settings from this pip.conf `file`; off is none. (default: this host's)")
+	f.StringVar(&s.npmrc, "dependencies-npmrc", "", "Read the registry's settings from this .npmrc `file`; off is none. (default: this host's)")
+	f.StringVar(&s.sources, "dependencies-sources", "", "Let apt use this sources.list `file`. (default: that of the sandboxes' image)")
+	f.StringVar(&s.ca, "dependencies-ca", "", "Trust a registry by the certificates in this PEM `file`, beside the image's own; off is none. (default: what this host trusts)")
+	f.Var(&s.hosts, "dependencies-hosts", "Let packages come from these `hosts` too, HOST:PORT with commas between them, beside those in the settings of pip, npm and apt.")
 }
 
 func (s *dependencySettings) check() error {

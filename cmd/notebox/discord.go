@@ -57,32 +57,40 @@ type discordBot struct {
 	getenv        func(string) string // nil: os.Getenv
 }
 
-func (d *discordBot) register(f *flag.FlagSet) {
-	f.StringVar(&d.url, "url", "http://127.0.0.1:8080", "where notebox is")
-	f.StringVar(&d.key, "api-key", "", "an API key of it, where it has keys")
-	f.Var(&d.guilds, "discord-guilds", "ids of the guilds in which the bot answers, separated by commas")
-	f.Var(&d.users, "discord-users", "ids of the users whom it answers, there and in direct messages; in guilds none is all")
-	f.BoolVar(&d.content, "discord-message-content", false, "hear, in threads, also messages that do not mention it; wants the intent of that name")
-	d.uploadLimit = discord.DefaultUploadLimit
-	f.Var(&d.uploadLimit, "discord-upload-limit", "what Discord takes in a message, as 10MiB; boosted guilds take more; larger files are links")
-	f.IntVar(&d.atOnce, "discord-at-once", discord.DefaultLimits().AtOnce, "questions that are answered at one time")
-	f.StringVar(&d.api, "discord-api", "", "address of a proxy of Discord's API (default: Discord itself)")
-	f.Var(&d.cdn, "discord-cdn", "where attachments may come from, separated by commas (default: Discord's hosts)")
-	f.BoolVar(&d.sessions, "sessions", false, "keep variables between the questions of a channel, where notebox offers sessions: a sandbox for each channel")
-	d.model.register(f, "model", "writes the code")
-	d.limits = agent.DefaultLimits()
-	registerLimits(f, &d.limits)
+func (d *discordBot) register(f *flag.FlagSet) groups {
+	var g groups
+	g.add("What most people set", func(f *flag.FlagSet) {
+		registerURL(f, &d.url, &d.key)
+		f.Var(&d.guilds, "discord-guilds", "Answer in the guilds with these `ids`, with commas between them.")
+		f.Var(&d.users, "discord-users", "Answer the users with these `ids` alone, with commas between them, in those guilds and in direct messages. (default: everybody in the guilds, and no direct messages)")
+		f.BoolVar(&d.sessions, "sessions", false, "Keep variables between the questions of a channel, if notebox offers sessions: each channel has a sandbox.")
+	})
+	g.add("The model that writes the code", func(f *flag.FlagSet) { d.model.register(f, "model", "write the code") })
+	g.add("Limits of one question", func(f *flag.FlagSet) {
+		d.limits = agent.DefaultLimits()
+		registerLimits(f, &d.limits)
+	})
+	g.add("Discord", func(f *flag.FlagSet) {
+		d.uploadLimit = discord.DefaultUploadLimit
+		f.BoolVar(&d.content, "discord-message-content", false, "Hear messages in threads that do not mention the bot; Discord asks for the intent of that name.")
+		f.Var(&d.uploadLimit, "discord-upload-limit", "Send a file of more than this `size` as a link; Discord takes more than the default in boosted guilds.")
+		f.IntVar(&d.atOnce, "discord-at-once", discord.DefaultLimits().AtOnce, "Answer at most this `number` of questions at one time.")
+		f.StringVar(&d.api, "discord-api", "", "Reach Discord's API through a proxy at this `URL`. (default: Discord itself)")
+		f.Var(&d.cdn, "discord-cdn", "Take attachments from these `hosts` alone, with commas between them. (default: Discord's)")
+	})
+	return g.into(f)
 }
 
 func discordCommand() *ffcli.Command {
 	var d discordBot
 	flags := flag.NewFlagSet("notebox discord", flag.ContinueOnError)
-	d.register(flags)
+	groups := d.register(flags)
 	return &ffcli.Command{
 		Name:       "discord",
 		ShortUsage: "notebox discord [flags]",
 		ShortHelp:  "answer questions on Discord, by code that a model writes",
 		LongHelp:   discordHelp,
+		UsageFunc:  groups.usage,
 		FlagSet:    flags,
 		Options:    []ff.Option{ff.WithEnvVarPrefix("NOTEBOX")},
 		Exec: func(ctx context.Context, args []string) error {

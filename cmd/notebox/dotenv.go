@@ -35,7 +35,7 @@ func parseDotenv(r io.Reader, set func(name, value string) error) error {
 		}
 		if value := dotenvValue(m[2]); value != "" {
 			if err := set(m[1], value); err != nil {
-				return err
+				return fmt.Errorf("line %d: %w", n, err)
 			}
 		}
 	}

@@ -22,10 +22,11 @@ import (
 // settings are the flags of notebox serve. Each is also an environment
 // variable: --max-body is NOTEBOX_MAX_BODY.
 type settings struct {
+	config            string
 	listen, publicURL string
 	storageURL        string
 	urlTTL            time.Duration
-	files             storageSettings
+	serveFiles        string
 	linkKeys          string
 	resultTTL         time.Duration
 	retention         time.Duration
@@ -66,59 +67,87 @@ type settings struct {
 // files and libraries much of the time.
 const runsPerCore = 2
 
-func (s *settings) register(f *flag.FlagSet) {
-	s.limits = runner.DefaultLimits()
+// register defines all flags in f. A default that depends on the machine is set after
+// its flag: the help describes that default instead of printing it.
+func (s *settings) register(f *flag.FlagSet) groups {
+	var g groups
+	g.add("What most people set", s.registerFirst)
+	g.add("Callers and requests", s.registerRequests)
+	g.add("Limits of one run", s.registerRunLimits)
+	g.add("Stored files and replies", s.registerFiles)
+	g.add("Network of runs", s.network.register)
+	g.add("Packages that requests ask for", s.dependencies.register)
+	g.add("Sessions", s.sessions.register)
+	g.add("Questions to a model", s.agent.register)
+	g.add("Log and health", s.observe.register)
+	g.add("Sandboxes on the Docker daemon", s.registerSandboxes)
+	g.add("Pool and queue", s.registerQueue)
+	return g.into(f)
+}
+
+func (s *settings) registerFirst(f *flag.FlagSet) {
+	f.StringVar(&s.config, "config", "", "Read flags from this `file`, a line each, as max-body = 10MiB; flags and variables that are set come before it.")
+	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "Listen on this `address`.")
+	f.StringVar(&s.publicURL, "public-url", "", "Begin links with this `URL`. (default: the address to which the request was sent)")
+	f.StringVar(&s.apiKeysFile, "api-keys-file", "", "Let in callers whose API keys are in this `file`; notebox key writes its lines, and the service follows changes.")
+	f.StringVar(&s.storageURL, "storage", "", "Keep files and images at this `URL`: file:///folder, azblob://container, s3://bucket?region=…, gs://bucket?project=… or mem://. (default: the folder $XDG_DATA_HOME/notebox/files)")
+	s.storageURL = "file://" + filepath.ToSlash(filepath.Join(xdg.DataHome, "notebox", "files"))
+	f.StringVar(&s.stateDir, "state-dir", "", "Keep the service's id, the secret of its links and uploads under way in this `folder`, which no other service may use. (default: $XDG_STATE_HOME/notebox)")
+	s.stateDir = filepath.Join(xdg.StateHome, "notebox")
+	f.StringVar(&s.environmentsDir, "environments-dir", "", "Offer the languages in this `folder` too, one folder each; docs/environments.md says how.")
+}
+
+func (s *settings) registerRequests(f *flag.FlagSet) {
 	s.maxBody, s.maxUpload = server.DefaultMaxBody, executor.DefaultMaxUpload
-	running := runsPerCore * runtime.NumCPU()
-	data := filepath.Join(xdg.DataHome, "notebox")
+	f.BoolVar(&s.noAuth, "no-auth", false, "Serve everybody without API keys, even on an address other than loopback.")
+	f.Var(&s.allowOrigins, "allow-origin", "Let web pages of these `origins` call, with commas between them.")
+	f.Var(&s.fetchAllow, "fetch-allow", "Let files[].url name these private `hosts`, with commas between them.")
+	f.Var((*size)(&s.maxBody), "max-body", "Refuse a request in JSON or text above this `size`.")
+	f.Var((*size)(&s.maxUpload), "max-upload", "Refuse a multipart request above this `size`.")
+	f.IntVar(&s.maxConnections, "max-connections", 0, "Keep at most this `number` of clients' connections open. (default: 4096, or half of the files that the process may open, less a reserve)")
+}
 
-	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "address to serve")
-	f.StringVar(&s.publicURL, "public-url", "", "what links start with (default: as the request came)")
-	f.StringVar(&s.storageURL, "storage", "file://"+filepath.ToSlash(filepath.Join(data, "files")), "where files and images are kept: file:///folder, azblob://container, s3://bucket?region=…, gs://bucket?project=… or mem://")
-	s.files.register(f)
-	f.DurationVar(&s.urlTTL, "url-ttl", storage.DefaultTTL, "how long a link to a file works")
-	f.DurationVar(&s.resultTTL, "result-ttl", server.DefaultResultTTL, "how long the reply of an asynchronous or idempotent run is kept")
-	f.DurationVar(&s.retention, "retention", server.DefaultRetention, "how long runs' files and kept inputs stay in the store, at least --url-ttl; 0: the service removes none of them")
-	f.StringVar(&s.linkKeys, "link-keys", "", "file with the secret that signs links, made where it is missing; services on one store share it (default: in the state folder)")
-	f.StringVar(&s.stateDir, "state-dir", filepath.Join(xdg.StateHome, "notebox"), "folder of this service alone: its id, the secret of its links, uploads under way")
-	f.StringVar(&s.serviceID, "service-id", "", "whose sandboxes these are on the Docker daemon (default: made once, kept in the state folder)")
-	f.StringVar(&s.apiKeysFile, "api-keys-file", "", "file with one API key a line, or NAME sha256:HEX and limits, see notebox key; followed while it changes")
-	f.BoolVar(&s.noAuth, "no-auth", false, "allow an address other than loopback without API keys")
-	f.Var(&s.allowOrigins, "allow-origin", "origins of web pages that may call, with commas between")
-	f.Var(&s.fetchAllow, "fetch-allow", "private hosts that files[].url may name, with commas between")
-	s.network.register(f)
-	s.dependencies.register(f)
-	f.StringVar(&s.runtime, "sandbox-runtime", "", "OCI runtime of the sandboxes, as the Docker daemon names it: runsc, kata, crun (default: the daemon's own)")
-	f.Var(&s.users, "sandbox-users", "user ids of the sandboxes, FIRST-LAST: two for each, which no other sandbox of the Docker daemon has (default: 65536-99999; 10000-59999 if the daemon remaps users)")
-	f.StringVar(&s.image, "image", "", "sandbox image (default: the one that belongs to this program, see notebox image)")
-	f.StringVar(&s.environmentsDir, "environments-dir", "", "folder with environments of your own, one folder each; see docs/environments.md")
+func (s *settings) registerRunLimits(f *flag.FlagSet) {
+	s.limits = runner.DefaultLimits()
+	f.DurationVar(&s.limits.Timeout, "timeout", s.limits.Timeout, "End a run after this time if the run asks for no other limit.")
+	f.DurationVar(&s.maxTimeout, "max-timeout", executor.DefaultMaxTimeout, "Let no run ask for a longer time limit.")
+	f.Var((*size)(&s.limits.Memory), "memory", "Give a sandbox this `size` of memory, /mnt/data and /tmp included.")
+	f.Float64Var(&s.limits.CPUs, "cpus", s.limits.CPUs, "Give a sandbox this `number` of cores.")
+	f.Int64Var(&s.limits.Pids, "pids", s.limits.Pids, "Let a sandbox have this `number` of processes and threads.")
+	f.Var((*size)(&s.limits.DataSize), "data-size", "Give /mnt/data this `size`.")
+	f.Var((*size)(&s.limits.TmpSize), "tmp-size", "Give /tmp this `size`.")
+	f.Var((*size)(&s.limits.Output), "max-output", "Cut the output of a run at this `size`.")
+	f.IntVar(&s.limits.Files, "max-files", s.limits.Files, "Return at most this `number` of files from a run.")
+	f.Var((*size)(&s.limits.FileSize), "max-files-size", "Return files of at most this `size`, all together, from a run.")
+}
 
-	f.Var((*size)(&s.limits.Memory), "memory", "memory of one sandbox, /mnt/data and /tmp included")
-	f.Float64Var(&s.limits.CPUs, "cpus", s.limits.CPUs, "cores of one sandbox")
-	f.Int64Var(&s.limits.Pids, "pids", s.limits.Pids, "processes and threads of one sandbox")
-	f.Var((*size)(&s.limits.DataSize), "data-size", "size of /mnt/data")
-	f.Var((*size)(&s.limits.TmpSize), "tmp-size", "size of /tmp")
-	f.DurationVar(&s.limits.Timeout, "timeout", s.limits.Timeout, "time limit of a run that asks for none")
-	f.DurationVar(&s.maxTimeout, "max-timeout", executor.DefaultMaxTimeout, "highest time limit that a run may ask for")
-	f.Var((*size)(&s.limits.Output), "max-output", "output of one run")
-	f.Var((*size)(&s.maxBody), "max-body", "size of a request in JSON or text")
-	f.Var((*size)(&s.maxUpload), "max-upload", "size of a multipart request")
-	f.IntVar(&s.maxConnections, "max-connections", 0, "connections of clients at one time (default: 4096, or half of the files that the process may have open less a reserve)")
-	f.IntVar(&s.limits.Files, "max-files", s.limits.Files, "files returned from one run")
-	f.Var((*size)(&s.limits.FileSize), "max-files-size", "size of all files returned from one run")
+func (s *settings) registerFiles(f *flag.FlagSet) {
+	f.DurationVar(&s.urlTTL, "url-ttl", storage.DefaultTTL, "Let a link to a file work for this time.")
+	f.DurationVar(&s.retention, "retention", server.DefaultRetention, "Remove runs' files and kept inputs after this time, which is at least --url-ttl; with 0 the service removes none.")
+	f.DurationVar(&s.resultTTL, "result-ttl", server.DefaultResultTTL, "Keep the reply of an asynchronous or idempotent run for this time.")
+	f.StringVar(&s.serveFiles, "serve-files", storage.ServeAuto, "Say `who` serves files: auto is the cloud if it can sign links, and otherwise this service; proxy is always this service.")
+	f.StringVar(&s.linkKeys, "link-keys", "", "Sign links with the secrets in this `file`, which services on one store share and the first one makes. (default: link-keys in the state folder)")
+}
 
-	f.Var(&s.poolSize, "pool-size", "sandboxes that wait for runs, warm: a number, or one for each language, python=4,r=1; 0 starts one for each run (default: one for each core that memory has room for)")
-	f.IntVar(&s.poolMax, "pool-max", 0, "how many may wait when runs come faster than that (default: twice the pool's size)")
-	f.IntVar(&s.poolByUse, "pool-by-use", -1, "how many may wait in all of languages, and of sets of dependencies, that --pool-size does not name and that were asked for in the last ten minutes; -1 is as many as of the default language")
-	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "sandboxes that exist at one time: starting, warm, running, being removed (default: --max-running, the pool and --max-sessions)")
-	f.DurationVar(&s.startTimeout, "start-timeout", runner.DefaultStartTimeout, "how long a sandbox may take to be ready")
-	f.IntVar(&s.admission.MaxRunning, "max-running", running, "runs at one time")
-	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 10*running, "runs that wait for a place; with several API keys, one waits in at most as many as are left free")
-	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "how long a run waits for a place")
-	s.sessions.register(f)
-	s.observe.register(f)
-	s.agent.register(f)
-	f.DurationVar(&s.drain, "drain", 20*time.Second, "how long runs may go on after a signal to end")
+func (s *settings) registerSandboxes(f *flag.FlagSet) {
+	f.StringVar(&s.image, "image", "", "Run Python in this `image`. (default: the image that notebox image prints)")
+	f.StringVar(&s.runtime, "sandbox-runtime", "", "Start sandboxes with this OCI `runtime` of the Docker daemon: runsc, kata, crun. (default: the daemon's own)")
+	f.Var(&s.users, "sandbox-users", "Give sandboxes user ids from this range, `FIRST-LAST`: each sandbox takes two. (default: 65536-99999, or 10000-59999 if the daemon remaps users)")
+	f.StringVar(&s.serviceID, "service-id", "", "Mark this service's sandboxes on the Docker daemon with this `id`. (default: a random id in the state folder)")
+	f.DurationVar(&s.startTimeout, "start-timeout", runner.DefaultStartTimeout, "Give up on a sandbox that is not ready after this time.")
+}
+
+func (s *settings) registerQueue(f *flag.FlagSet) {
+	f.Var(&s.poolSize, "pool-size", "Keep this `number` of warm sandboxes waiting for runs, or one number for each language: python=4,r=1; with 0 each run starts its own. (default: one for each core, as memory allows)")
+	f.IntVar(&s.poolMax, "pool-max", 0, "Keep up to this `number` waiting while runs come faster than sandboxes start. (default: twice --pool-size)")
+	f.IntVar(&s.poolByUse, "pool-by-use", -1, "Keep up to this `number` waiting for languages and sets of packages that --pool-size does not name and somebody used in the last ten minutes; -1 is the highest number in --pool-size.")
+	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "Let at most this `number` of sandboxes exist, in whatever state. (default: --max-running, the pool and --max-sessions together)")
+	f.IntVar(&s.admission.MaxRunning, "max-running", 0, "Run at most this `number` of runs at one time. (default: two for each core)")
+	s.admission.MaxRunning = runsPerCore * runtime.NumCPU()
+	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 0, "Let at most this `number` of runs wait for a place; with several API keys, one key may take as many places as it leaves free. (default: twenty for each core)")
+	s.admission.MaxWaiting = 10 * s.admission.MaxRunning
+	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "Refuse a run that has waited for a place for this time.")
+	f.DurationVar(&s.drain, "drain", 20*time.Second, "Let runs go on for this time after a signal to end.")
 }
 
 // check finds what cannot be meant, and names the flag.
@@ -149,7 +178,10 @@ func (s *settings) check() error {
 			return fmt.Errorf("%s is out of range", p.flag)
 		}
 	}
-	return errors.Join(s.observe.check(), s.files.check(), s.sessions.check(), s.agent.check(), s.dependencies.check())
+	if s.serveFiles != storage.ServeAuto && s.serveFiles != storage.ServeProxy {
+		return fmt.Errorf("--serve-files is %s or %s", storage.ServeAuto, storage.ServeProxy)
+	}
+	return errors.Join(s.observe.check(), s.sessions.check(), s.agent.check(), s.dependencies.check())
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

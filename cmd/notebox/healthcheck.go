@@ -18,7 +18,7 @@ const healthcheckTimeout = 10 * time.Second
 // that have no curl.
 func healthcheckCommand() *ffcli.Command {
 	flags := flag.NewFlagSet("notebox healthcheck", flag.ContinueOnError)
-	url := flags.String("url", "http://127.0.0.1:8080/readyz", "what to ask")
+	url := flags.String("url", "http://127.0.0.1:8080/readyz", "Ask this `URL`.")
 	return &ffcli.Command{
 		Name:       "healthcheck",
 		ShortUsage: "notebox healthcheck [flags]",

@@ -16,9 +16,9 @@ import (
 // build them.
 func imageCommand() *ffcli.Command {
 	f := flag.NewFlagSet("notebox image", flag.ContinueOnError)
-	dir := f.String("environments-dir", "", "folder with environments of your own")
-	base := f.Bool("base", false, "print the image that the others are made from")
-	list := f.Bool("list", false, "print the name of each environment that has an image of its own")
+	dir := f.String("environments-dir", "", "Know the environments in this `folder` too.")
+	base := f.Bool("base", false, "Print the image that all others are made from.")
+	list := f.Bool("list", false, "Print the name of each environment that has an image of its own.")
 	return &ffcli.Command{
 		Name:       "image",
 		ShortUsage: "notebox image [flags] [environment]",

@@ -40,9 +40,9 @@ type newKey struct {
 func keyCommand() *ffcli.Command {
 	var k newKey
 	flags := flag.NewFlagSet("notebox key", flag.ContinueOnError)
-	flags.StringVar(&k.file, "file", "", "keys file to append the line to, made where it is missing")
-	flags.BoolVar(&k.rotate, "rotate", false, "add the key to the line that NAME has in -file; the old key works until it is taken out by hand")
-	flags.BoolVar(&k.stdin, "stdin", false, "read the key instead of making one")
+	flags.StringVar(&k.file, "file", "", "Append the line to this `file` of keys, and make the file if it is missing.")
+	flags.BoolVar(&k.rotate, "rotate", false, "Add the key to the line of NAME in -file; the old key works until you take it out by hand.")
+	flags.BoolVar(&k.stdin, "stdin", false, "Read the key instead of making one.")
 	return &ffcli.Command{
 		Name:       "key",
 		ShortUsage: "notebox key [-file FILE [-rotate]] [-stdin] NAME [limit=value …]",

@@ -34,8 +34,7 @@ type stdio struct{ url, key string }
 func mcpCommand() *ffcli.Command {
 	var m stdio
 	flags := flag.NewFlagSet("notebox mcp", flag.ContinueOnError)
-	flags.StringVar(&m.url, "url", "http://127.0.0.1:8080", "where notebox is")
-	flags.StringVar(&m.key, "api-key", "", "an API key of it, where it has keys")
+	registerURL(flags, &m.url, &m.key)
 	return &ffcli.Command{
 		Name:       "mcp",
 		ShortUsage: "notebox mcp [flags]",

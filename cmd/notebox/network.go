@@ -27,10 +27,10 @@ type networkSettings struct {
 
 func (s *networkSettings) register(f *flag.FlagSet) {
 	s.maxBytes = egress.DefaultMaxBytes
-	f.Var(&s.hosts, "allow-network", "hosts that runs with network: true reach, with commas between: HOST or HOST:PORT, where HOST is a name, *.name, an address or * for every public host; without a port, 80 and 443 (default: no network)")
-	f.Var(&s.private, "egress-allow-private", "those of --allow-network that may be at private addresses, with commas between: HOST, HOST:PORT or an address range")
-	f.StringVar(&s.ca, "egress-ca", "", "file with certificates in PEM that runs with a network trust beside the image's own")
-	f.Var((*size)(&s.maxBytes), "egress-max-size", "what one run moves over its network, both directions together")
+	f.Var(&s.hosts, "allow-network", "Let runs with network: true reach these `hosts`, with commas between them: HOST or HOST:PORT, where HOST is a name, *.name, an address or * for every public host; without a port, 80 and 443. (default: no network)")
+	f.Var(&s.private, "egress-allow-private", "Let these `hosts` of --allow-network be at private addresses, with commas between them: HOST, HOST:PORT or an address range.")
+	f.StringVar(&s.ca, "egress-ca", "", "Let runs with a network trust the certificates in this PEM `file`, beside the image's own.")
+	f.Var((*size)(&s.maxBytes), "egress-max-size", "Let one run move this `size` of data over its network, both directions together.")
 }
 
 // open returns what the settings allow; nil where they allow none. own are the

@@ -30,9 +30,9 @@ type observeSettings struct {
 }
 
 func (s *observeSettings) register(f *flag.FlagSet) {
-	f.StringVar(&s.logFormat, "log-format", "text", "of the log on standard error: text or json, one object a line")
-	f.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
-	f.DurationVar(&s.probeEvery, "probe-every", server.DefaultProbeEvery, "how often /readyz may run 1+1 where no good run ended meanwhile; 0 has it ask the Docker daemon alone")
+	f.StringVar(&s.logFormat, "log-format", "text", "Write the log to standard error in this `format`: text, or json with one object a line.")
+	f.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "Log what has this `level` or a higher one: debug, info, warn or error.")
+	f.DurationVar(&s.probeEvery, "probe-every", server.DefaultProbeEvery, "Let /readyz run 1+1 after this time without a good run; with 0 it only asks the Docker daemon.")
 }
 
 func (s *observeSettings) check() error {

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
 
 	"notebox/access"
@@ -34,26 +33,30 @@ const (
 	closeTimeout = 15 * time.Second
 )
 
+const serveHelp = `Each flag is also an environment variable, NOTEBOX_ and the flag in capitals:
+--max-body is NOTEBOX_MAX_BODY. notebox reads variables from a file .env in the
+current folder too, and flags from the file that --config names. If a flag is set
+several times, the command line counts first, then the environment, then .env, and
+the file last. docs/settings.md says more.`
+
 func serveCommand() *ffcli.Command {
 	var s settings
 	flags := flag.NewFlagSet("notebox serve", flag.ContinueOnError)
-	s.register(flags)
+	groups := s.register(flags)
 	return &ffcli.Command{
 		Name:       "serve",
 		ShortUsage: "notebox serve [flags]",
 		ShortHelp:  "answer the HTTP API",
-		LongHelp:   "Each flag is also an environment variable, NOTEBOX_ and the flag in capitals\n(--max-body is NOTEBOX_MAX_BODY), read from a file .env in the current folder too.",
+		LongHelp:   serveHelp,
+		UsageFunc:  groups.usage,
 		FlagSet:    flags,
-		Options: []ff.Option{
-			ff.WithEnvVarPrefix("NOTEBOX"),
-			ff.WithConfigFile(".env"),
-			ff.WithAllowMissingConfigFile(true),
-			ff.WithConfigFileParser(parseDotenv),
-			ff.WithIgnoreUndefined(true), // .env holds other programs' variables too
-		},
+		Options:    variableOptions(),
 		Exec: func(ctx context.Context, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unexpected argument %q", args[0])
+			}
+			if err := readConfig(flags, s.config); err != nil {
+				return err
 			}
 			log := s.observe.logger(os.Stderr)
 			logExports(log)
@@ -146,10 +149,9 @@ func (p *program) openStore(ctx context.Context) (err error) {
 	p.store, err = storage.Open(ctx, storage.Options{
 		URL:     p.settings.storageURL,
 		KeyFile: keys,
-		KeyAge:  p.settings.files.keyAge,
 		TTL:     p.settings.urlTTL,
 
-		ServeFiles: p.settings.files.serveFiles,
+		ServeFiles: p.settings.serveFiles,
 		Getenv:     p.settings.getenv,
 	})
 	if err == nil {

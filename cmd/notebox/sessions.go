@@ -22,10 +22,10 @@ type sessionSettings struct {
 }
 
 func (s *sessionSettings) register(f *flag.FlagSet) {
-	f.DurationVar(&s.ttl, "session-ttl", server.DefaultSessionTTL, "how long a session lives that asks for nothing else, whatever goes on in it")
-	f.DurationVar(&s.maxTTL, "max-session-ttl", server.DefaultMaxSessionTTL, "longest life that a session may ask for")
-	f.DurationVar(&s.idle, "session-idle", server.DefaultSessionIdle, "how long a session lives that nobody uses and that asks for nothing else")
-	f.IntVar(&s.max, "max-sessions", runner.DefaultMaxSessions, "sessions that are open at one time, each with a sandbox of its own; 0: none may be opened, and those of an earlier process are ended")
+	f.DurationVar(&s.ttl, "session-ttl", server.DefaultSessionTTL, "End a session after this time, in use or not, unless it asks for another time.")
+	f.DurationVar(&s.maxTTL, "max-session-ttl", server.DefaultMaxSessionTTL, "Let no session ask for a longer life.")
+	f.DurationVar(&s.idle, "session-idle", server.DefaultSessionIdle, "End a session that nobody has used for this time, unless it asks for another time.")
+	f.IntVar(&s.max, "max-sessions", runner.DefaultMaxSessions, "Let at most this `number` of sessions be open, each with a sandbox of its own; with 0 none may be opened, and the sessions of an earlier process end.")
 }
 
 func (s *sessionSettings) check() error {

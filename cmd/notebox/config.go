@@ -1,0 +1,51 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+
+	"github.com/peterbourgon/ff/v3"
+)
+
+// variableOptions are the options of a command whose flags are also variables, NOTEBOX_… in the
+// environment or in .env.
+func variableOptions() []ff.Option {
+	return []ff.Option{
+		ff.WithEnvVarPrefix("NOTEBOX"),
+		ff.WithConfigFile(".env"),
+		ff.WithAllowMissingConfigFile(true),
+		ff.WithConfigFileParser(func(r io.Reader, set func(name, value string) error) error {
+			if err := parseDotenv(r, set); err != nil {
+				return fmt.Errorf(".env: %w", err)
+			}
+			return nil
+		}),
+		ff.WithIgnoreUndefined(true), // .env holds other programs' variables too
+	}
+}
+
+// readConfig sets the flags that the file of --config names and nobody has set yet.
+func readConfig(flags *flag.FlagSet, name string) error {
+	if err := ff.Parse(flags, nil, ff.WithConfigFile(name), ff.WithConfigFileParser(parseConfig)); err != nil {
+		return fmt.Errorf("--config %s: %w", name, err)
+	}
+	return nil
+}
+
+// parseConfig reads lines as in .env. It refuses credentials in a URL if others may read
+// the file, as storage does with the secrets of links.
+func parseConfig(r io.Reader, set func(name, value string) error) error {
+	info, err := r.(fs.File).Stat() // ff opens it
+	if err != nil {
+		return err
+	}
+	return parseDotenv(r, func(name, value string) error {
+		if u, err := url.Parse(value); err == nil && u.User != nil && info.Mode().Perm()&0o077 != 0 {
+			return fmt.Errorf("the URL of %s has credentials in it, and others may read the file: chmod 600 it", name)
+		}
+		return set(name, value)
+	})
+}

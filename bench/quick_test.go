@@ -16,6 +16,7 @@ import (
 
 // TestQuick runs the whole benchmark in small: that it works, not how fast it is.
 func TestQuick(t *testing.T) {
+	needContainers(t)
 	folder := t.TempDir()
 	program, out := filepath.Join(folder, "notebox"), filepath.Join(folder, "results.json")
 	built, err := exec.Command("go", "build", "-o", program, "../cmd/notebox").CombinedOutput()
@@ -70,8 +71,15 @@ func (r *Report) label() string {
 	return "label=" + label
 }
 
+func needContainers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("this needs containers, which -short is without")
+	}
+}
+
 // TestMemoryOfAContainer reads that of a real one.
 func TestMemoryOfAContainer(t *testing.T) {
+	needContainers(t)
 	image, err := exec.Command("go", "run", "../cmd/notebox", "image").Output()
 	require.NoError(t, err)
 	name := fmt.Sprintf("notebox-bench-memory-%d", os.Getpid())

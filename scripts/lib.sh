@@ -37,14 +37,21 @@ try() {
 quietly() (
   log=$(mktemp)
   trap 'rm -f -- "$log"' EXIT
-  "$@" >"$log" 2>&1 9>&- || { result=$?; cat "$log" >&2; exit "$result"; }
+  "$@" >"$log" 2>&1 8>&- 9>&- || { result=$?; cat "$log" >&2; exit "$result"; }
+)
+
+# apt_get ARGUMENT…: one at a time, because make runs scripts side by side.
+apt_get() (
+  exec 8>>"/tmp/notebox-apt-$(id -u).lock"
+  flock 8
+  quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get "$@"
 )
 
 # install PACKAGE…: from the distribution.
 install() {
   say "installing $*"
-  try quietly as_root apt-get update -qq
-  try quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
+  try apt_get update -qq
+  try apt_get install -y -q --no-install-recommends "$@"
 }
 
 docker_answers() { timeout 20 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }

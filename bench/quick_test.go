@@ -18,6 +18,7 @@ import (
 
 // TestQuick runs the whole benchmark in small: that it works, not how fast it is.
 func TestQuick(t *testing.T) {
+	needContainers(t)
 	folder := t.TempDir()
 	out := filepath.Join(folder, "results.json")
 	notebox, err := starter.Build(folder, "notebox/cmd/notebox")
@@ -72,8 +73,15 @@ func (r *Report) label() string {
 	return "label=" + label
 }
 
+func needContainers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("this needs containers, which -short is without")
+	}
+}
+
 // TestMemoryOfAContainer reads that of a real one.
 func TestMemoryOfAContainer(t *testing.T) {
+	needContainers(t)
 	image, err := exec.Command("go", "run", "../cmd/notebox", "image").Output()
 	require.NoError(t, err)
 	name := fmt.Sprintf("notebox-bench-memory-%d", os.Getpid())

@@ -20,7 +20,7 @@ lock chromium
 if found; then exit; fi # installed while we waited
 if ! is_debian || ! can_be_root; then die "no browser: install Chromium or Google Chrome"; fi
 offers() { apt-cache show "$1" >/dev/null 2>&1; }
-if ! offers chromium-headless-shell; then try as_root apt-get update -qq; fi # there may be no list yet
+if ! offers chromium-headless-shell; then try apt_get update -qq; fi # there may be no list yet
 package=chromium
 if offers chromium-headless-shell; then package=chromium-headless-shell; fi
 install "$package" >&2

@@ -30,7 +30,7 @@ if ! command -v dockerd >/dev/null; then
     die "no Docker daemon answers: install Docker (https://docs.docker.com/engine/install/) and start it"
   fi
   packages=(docker.io)
-  as_root apt-get update -qq # or apt-cache knows nothing on a fresh machine
+  apt_get update -qq # or apt-cache knows nothing on a fresh machine
   # Newer releases have the client and BuildKit in packages of their own.
   for extra in docker-cli docker-buildx; do
     if apt-cache show "$extra" >/dev/null 2>&1; then packages+=("$extra"); fi

@@ -33,11 +33,25 @@ try() {
   "$@"
 }
 
-# install PACKAGE…: from the distribution, with what apt says as progress.
+# quietly CMD…: what it says is shown if it fails.
+quietly() (
+  log=$(mktemp)
+  trap 'rm -f -- "$log"' EXIT
+  "$@" >"$log" 2>&1 8>&- 9>&- || { result=$?; cat "$log" >&2; exit "$result"; }
+)
+
+# apt_get ARGUMENT…: one at a time, because make runs scripts side by side.
+apt_get() (
+  exec 8>>"/tmp/notebox-apt-$(id -u).lock"
+  flock 8
+  quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get "$@"
+)
+
+# install PACKAGE…: from the distribution.
 install() {
   say "installing $*"
-  try as_root apt-get update -qq
-  try as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >&2 9>&-
+  try apt_get update -qq
+  try apt_get install -y -q --no-install-recommends "$@"
 }
 
 docker_answers() { timeout 20 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
@@ -86,13 +100,14 @@ go_settings() {
 # reach the world. Its CA bundle, its pip.conf, its .npmrc and Go's settings are secrets of the build,
 # its proxies predefined build arguments: none of it is in the image or its history. The
 # host's network, because a company's proxy or name server may be reachable from there alone.
-# The secrets are gone also where the build is interrupted.
+# A line is shown for each step, and the whole log if one fails.
+# The secrets are gone also if the build is interrupted.
 build_image() (
   dockerfile=$1 context=$2 ref=$3
   shift 3
   client=$(buildkit_client)
   work=$(mktemp -d)
-  trap 'rm -f -- "$work/pip.conf" "$work/npmrc" "$work/go"; rmdir -- "$work"' EXIT
+  trap 'rm -f -- "$work/pip.conf" "$work/npmrc" "$work/go" "$work/log"; rmdir -- "$work"' EXIT
   python3 "$root/scripts/pip-conf.py" >"$work/pip.conf"
   python3 "$root/scripts/npm-conf.py" >"$work/npmrc"
   go_settings >"$work/go"
@@ -103,5 +118,12 @@ build_image() (
     if [ -n "${!name:-}" ]; then set -- "$@" --build-arg "$name"; fi
   done
   DOCKER_BUILDKIT=1 "$client" build --progress=plain --network=host "$@" \
-    --file "$dockerfile" --tag "$ref" "$context" >&2 9>&-
+    --file "$dockerfile" --tag "$ref" "$context" 2>&1 9>&- | tee "$work/log" | build_steps "$ref" ||
+    { cat "$work/log" >&2; exit 1; }
 )
+
+# build_steps REF shows the headings of docker build's log, "#7 [4/9] RUN …", once each.
+build_steps() {
+  awk -v ref="$1" '/^#[0-9]+ \[[^]]*[0-9]+\/[0-9]+\] / && !seen[$1]++ {
+    $1 = ""; gsub(/--mount=[^ ]* */, ""); print ref ":" substr($0, 1, 100); fflush() }' >&2
+}

@@ -36,8 +36,21 @@ var suite struct {
 // with it: a service removes what carries its own id when it starts.
 var serviceID = fmt.Sprintf("test-%d", os.Getpid())
 
+// withoutContainers are the tests that -short has, which is how make check calls them.
+const withoutContainers = "^(TestConformanceComparison|TestConformanceRules|TestDependencyLimits|TestDependencySettings|" +
+	"TestDocumentsNameTheProgram|TestEnvironmentsDocumentHasEveryField|TestExitStatuses|TestHoldings|" +
+	"TestHostSettings|TestHostWarnings|TestInstalled|TestKey|TestKeyInFile|TestMisspeltVariables|TestParseDotenv|" +
+	"TestPromisesAreHeld|TestRetentionIsAsLongAsLinksWork|TestSessionFlags|TestUserRange)$"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(func() int {
+		if testing.Short() {
+			if err := flag.Set("test.run", withoutContainers); err != nil {
+				panic(err)
+			}
+			return m.Run()
+		}
 		if err := openSuite(); err != nil {
 			fmt.Fprintln(os.Stderr, "run `make test`, which brings what the tests need:", err)
 			return 1

@@ -127,12 +127,12 @@ func charge(place *access.Run) func(*runner.Outcome, error, time.Duration, runne
 	}
 }
 
-// notInstalled is the reply of a run that could not begin, with the installer's words.
+// notInstalled is the result of a run that could not begin, with the installer's words.
 func (x *Executor) notInstalled(ctx context.Context, p *plan, in *packages) *Result {
 	f, events := in.failure, x.newSink(ctx, p, Silence{})
 	a := x.result(context.WithoutCancel(ctx), p, &runner.Outcome{Status: runner.StatusError}, events)
 	message := strings.TrimSpace(notebook.Plain(f.Message))
-	a.Error = &exception{Name: f.Name, Message: message}
+	a.Error = &Exception{Name: f.Name, Message: message}
 	a.Text = shorten(context.WithoutCancel(ctx), events.keeper, endLine(in.said.String())+f.Name+": "+message+"\n")
 	a.Hint = hintForPackages(p, f.Name)
 	return a
@@ -153,7 +153,7 @@ func hintForPackages(p *plan, name string) string {
 	return "The packages in dependencies cannot be had together, and no code was run: check their names and versions against what the installer says in text, or leave them out and use what is there, such as " + packagesOf(p) + "."
 }
 
-// InstallForSession is installAndRun for a session, which has no run to tell of it. The
+// InstallForSession is install for a session, which has no run to tell of it. The
 // layer has to be released when the session is over. That may be said twice.
 func (x *Executor) InstallForSession(ctx context.Context, caller *access.Caller, env *environments.Environment, set dependencies.Set, spec *runner.SessionSpec) (release func(), err error) {
 	if set.Empty() {

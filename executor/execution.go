@@ -20,7 +20,7 @@ import (
 // execution is one run apart from the requests that wait for it. It lives from the
 // request that begins it, in that order:
 //
-//  1. takeIn makes it, with everything that was sent.
+//  1. Begin makes it, with everything that was sent.
 //  2. register makes it known: to this process, and by a lease to others, if it is
 //     to outlive its client. A claim may give it an idempotency key.
 //  3. start gives it a goroutine, which fetches inputs, runs, and stores how it ended.
@@ -208,8 +208,8 @@ func (x *Executor) perform(e *execution, to Listener) (end *ending) {
 	switch {
 	case err == nil:
 	case errors.Is(context.Cause(e.ctx), errCancelled):
-		sink := x.newSink(e.ctx, e.plan, Silence{})
-		result = x.result(context.WithoutCancel(e.ctx), e.plan, &runner.Outcome{Status: runner.StatusCancelled}, sink)
+		sink := x.newSink(ctx, e.plan, Silence{})
+		result = x.result(context.WithoutCancel(ctx), e.plan, &runner.Outcome{Status: runner.StatusCancelled}, sink)
 	case errors.Is(context.Cause(e.ctx), ErrClientGone):
 		return &ending{problem: ProblemOf(ErrClientGone)}
 	case x.runs.Err() != nil:

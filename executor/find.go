@@ -14,7 +14,7 @@ import (
 // it from its request and not by asking later.
 const settleTime = 50 * time.Millisecond
 
-// runIDs are what runID makes; another text is no part of a record's key.
+// runIDs are what NewID makes; another text is no part of a record's key.
 var runIDs = regexp.MustCompile(`^run_[0-9A-HJKMNP-TV-Z]{26}$`)
 
 // IsRunID reports whether a text can be the id of a run.
@@ -24,7 +24,7 @@ func IsRunID(text string) bool { return runIDs.MatchString(text) }
 func (x *Executor) Here(owner, id string) bool { return x.running.find(owner, id) != nil }
 
 // Find tells how an owner's execution stands, whichever service runs it, and returns the
-// reply of one that has Ended. The error is a *problem where it ended with one.
+// reply of one that has Ended. The error is a *problem.Error where it ended with one.
 func (x *Executor) Find(ctx context.Context, owner, id string) (ledger.State, *Reply, error) {
 	if x.Here(owner, id) {
 		return ledger.Running, nil, nil

@@ -73,9 +73,6 @@ func (x *Executor) renew(e *execution) {
 		e.cancel(errOvertaken)
 		return
 	}
-	if !e.leased {
-		return
-	}
 	if err := x.book.Renew(ctx, e.owner, e.id, !e.detached); err != nil {
 		x.log.WarnContext(e.ctx, "the lease of a run is not renewed", "run", e.id, "error", err)
 	}

@@ -153,7 +153,7 @@ func (w *WatchedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WatchStall is for a Put of content: timed ends, with the cause errStalled, when the store
+// WatchStall is for a Put of content: timed ends, with the cause ErrStalled, when the store
 // takes no byte for so long.
 func WatchStall(ctx context.Context, content io.Reader, after time.Duration) (timed context.Context, steady *steadyReader, stop func()) {
 	timed, cancel := context.WithCancelCause(ctx)

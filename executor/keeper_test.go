@@ -17,7 +17,7 @@ import (
 
 // TestRunDoesNotWaitForEachFile of a store that fails slowly.
 func TestRunDoesNotWaitForEachFile(t *testing.T) {
-	k := &keeper{store: hangingPut{}, log: slog.New(slog.DiscardHandler), started: time.Now(), run: "run_x", tempDir: t.TempDir(), stall: time.Hour}
+	k := &keeper{store: unasked{}, log: slog.New(slog.DiscardHandler), started: time.Now(), run: "run_x", tempDir: t.TempDir(), stall: time.Hour}
 	k.waited.Store(int64(storePatience))
 	_, size, err := k.file(t.Context(), "a", "a", strings.NewReader("content"))
 	require.Equal(t, errStoreAway, err)
@@ -34,6 +34,9 @@ func TestStoreThatHangs(t *testing.T) {
 	require.EqualValues(t, 7, size)
 	require.Positive(t, k.waited.Load())
 }
+
+// unasked is a store that panics if it is asked for anything.
+type unasked struct{ Store }
 
 // hangingPut reads what it is given, and never says that it has it.
 type hangingPut struct{ Store }

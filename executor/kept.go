@@ -20,7 +20,7 @@ import (
 	"notebox/storage"
 )
 
-// maxAboutBytes is far above a keptInput with the longest name.
+// maxAboutBytes is far above a KeptInput with the longest name.
 const maxAboutBytes = 16 << 10
 
 // inputsAtOnce is how many inputs of one request are looked up, made known or removed at
@@ -41,7 +41,7 @@ type KeptInput struct {
 	ExpiresAt *time.Time `json:"expires_at"` // null: it stays until it is deleted
 }
 
-// inputIDs are what keepInputs makes.
+// inputIDs are what inputID makes.
 var inputIDs = regexp.MustCompile(`^file_[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 
 // InputKey is the key of one object of a kept input. The id says on which day it was

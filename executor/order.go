@@ -10,6 +10,7 @@ import (
 
 	"notebox/access"
 	"notebox/executor/intake"
+	"notebox/executor/problem"
 )
 
 // Order is what a caller wants to be run, in no protocol's words. A nil field was not
@@ -39,7 +40,7 @@ type Order struct {
 	NoPackages bool
 
 	Base     string // what links start with
-	Key      string // stands for the run, see idempotency.go; "" for none
+	Key      string // stands for the run, see join.go; "" for none
 	Detached bool   // it goes on without its caller, and its end is kept; so does one with a Key
 
 	// Work has the files of Inputs; the run removes it. nil: there are none.
@@ -60,8 +61,8 @@ func NewID(now time.Time) (string, error) {
 
 // Begin takes an order in: it returns the run that is to be started, or the one that the
 // order's Key stands for already. Where it returns one, Leave must be called. What is wrong
-// with an order is a *problem.
-func (x *Executor) Begin(ctx context.Context, caller *access.Caller, o *Order) (*Run, error) {
+// with an order is a *problem.Error.
+func (x *Executor) Begin(ctx context.Context, caller *access.Caller, o *Order) (run *Run, err error) {
 	e := x.newExecution(caller, o)
 	e.ctx = below(e.ctx, ctx)
 	ctx, span := x.tracer.Start(ctx, "executor.Begin")
@@ -69,7 +70,10 @@ func (x *Executor) Begin(ctx context.Context, caller *access.Caller, o *Order) (
 	r := &Run{executor: x, owner: e.owner, own: e}
 	begun := false
 	defer func() {
-		if !begun { // by an error, or by a panic
+		if v := recover(); v != nil { // not all protocols have a guard of their own
+			err = problem.Panicked(v)
+		}
+		if !begun {
 			r.Leave()
 		}
 	}()

@@ -27,7 +27,7 @@ type StreamOutput struct {
 	Replaced int                 `json:"replaced_lines,omitempty"` // of an event alone
 }
 
-type bundleOutput struct {
+type BundleOutput struct {
 	Cell int                 `json:"cell"`
 	Type notebook.OutputType `json:"type"`
 	Data map[string]any      `json:"data"` // string, JSON, or blobLink
@@ -37,7 +37,7 @@ type bundleOutput struct {
 	Update    bool   `json:"update,omitempty"` // of all that has this DisplayID
 }
 
-type errorOutput struct {
+type ErrorOutput struct {
 	Cell      int                 `json:"cell"`
 	Type      notebook.OutputType `json:"type"`
 	Name      string              `json:"name"`
@@ -51,7 +51,7 @@ type BlobLink struct {
 	URL  string `json:"url"` // empty where it could not be stored
 }
 
-type imageEntry struct {
+type Image struct {
 	Name      string `json:"name"`
 	MediaType string `json:"media_type"`
 	Bytes     int    `json:"bytes"`
@@ -148,9 +148,9 @@ func outputOf(o notebook.Output, urls map[string]string, update bool) any {
 	case notebook.TypeStream:
 		return StreamOutput{o.Cell, o.Type, o.Name, o.Text, o.Replaced}
 	case notebook.TypeError:
-		return errorOutput{o.Cell, o.Type, o.Name, o.Message, o.Traceback}
+		return ErrorOutput{o.Cell, o.Type, o.Name, o.Message, o.Traceback}
 	default:
-		return bundleOutput{o.Cell, o.Type, bundle(o.Data, urls), o.DisplayID, update}
+		return BundleOutput{o.Cell, o.Type, bundle(o.Data, urls), o.DisplayID, update}
 	}
 }
 
@@ -169,13 +169,13 @@ func bundle(data map[string]notebook.Datum, urls map[string]string) map[string]a
 	return out
 }
 
-func imagesOf(blobs []*notebook.Blob, k kept, linkOnly bool) []imageEntry {
-	out := []imageEntry{}
+func imagesOf(blobs []*notebook.Blob, k kept, linkOnly bool) []Image {
+	out := []Image{}
 	for _, b := range blobs {
 		if !strings.HasPrefix(b.MediaType, "image/") {
 			continue
 		}
-		entry := imageEntry{
+		entry := Image{
 			Name: b.Name, MediaType: b.MediaType, Bytes: len(b.Bytes), Width: b.Width, Height: b.Height, URL: k.urls[b.Name],
 		}
 		if lost := k.lost[b.Name]; lost != nil {

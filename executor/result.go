@@ -20,17 +20,17 @@ type Result struct {
 	ID        string        `json:"id"`
 	Status    runner.Status `json:"status"`
 	Text      string        `json:"text"`
-	Outputs   []any         `json:"outputs"` // streamOutput, bundleOutput or errorOutput
-	Images    []imageEntry  `json:"images"`
+	Outputs   []any         `json:"outputs"` // StreamOutput, bundleOutput or errorOutput
+	Images    []Image       `json:"images"`
 	Files     []File        `json:"files"`
 	Skipped   []Skipped     `json:"skipped"`
-	Error     *exception    `json:"error"`
+	Error     *Exception    `json:"error"`
 	Hint      string        `json:"hint"`
-	Notebook  *notebookLink `json:"notebook"` // null where there is none or it could not be stored
+	Notebook  *NotebookLink `json:"notebook"` // null where there is none or it could not be stored
 	Truncated bool          `json:"truncated"`
 	Session   *SessionRef   `json:"session"`   // null for a run in a sandbox of its own
 	ExitCode  *int          `json:"exit_code"` // of a command; null where there was none, or it did not end by itself
-	Usage     usage         `json:"usage"`
+	Usage     Usage         `json:"usage"`
 	// Install is of the packages that were asked for, where they are there.
 	Install *Install `json:"install,omitempty"`
 
@@ -44,7 +44,7 @@ type Skipped struct {
 	Retry  bool   `json:"retry,omitempty"`
 }
 
-type exception struct {
+type Exception struct {
 	Name      string `json:"name"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback"`
@@ -52,11 +52,11 @@ type exception struct {
 	Line      int    `json:"line"`
 }
 
-type notebookLink struct {
+type NotebookLink struct {
 	URL string `json:"url"`
 }
 
-type usage struct {
+type Usage struct {
 	QueueMS    int64 `json:"queue_ms"`
 	WallMS     int64 `json:"wall_ms"`
 	CPUMS      int64 `json:"cpu_ms"`
@@ -88,14 +88,14 @@ func (x *Executor) result(ctx context.Context, p *plan, out *runner.Outcome, eve
 		Session:   p.session.ref(out),
 		ExitCode:  out.ExitCode,
 		Truncated: out.Status == runner.StatusOutputLimit || result.Truncated || !complete,
-		Usage: usage{
+		Usage: Usage{
 			QueueMS: out.Usage.Queue.Milliseconds(), WallMS: out.Usage.Wall.Milliseconds(),
 			CPUMS: out.Usage.CPU.Milliseconds(), PeakMemory: out.Usage.PeakMemory,
 		},
 		keeper: events.keeper,
 	}
 	if url := k.urls[notebookName]; url != "" {
-		a.Notebook = &notebookLink{url}
+		a.Notebook = &NotebookLink{url}
 	}
 	a.Text = notebook.Text(result, func(b *notebook.Blob) string { return k.urls[b.Name] })
 	for _, f := range a.Files {
@@ -103,7 +103,7 @@ func (x *Executor) result(ctx context.Context, p *plan, out *runner.Outcome, eve
 	}
 	a.Text += elsewhere(out.Skipped)
 	if e := result.Error; e != nil {
-		a.Error = &exception{e.Name, e.Message, e.Traceback, e.Cell, p.lineOf(e)}
+		a.Error = &Exception{e.Name, e.Message, e.Traceback, e.Cell, p.lineOf(e)}
 	} else if a.Error = unshown(out); a.Error != nil {
 		a.Text = endLine(a.Text) + "[" + a.Error.Message + "]\n"
 	}

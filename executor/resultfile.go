@@ -26,7 +26,7 @@ func (x *Executor) keepResult(e *execution) {
 		return
 	}
 	told := *e.answer
-	told.Images = append([]imageEntry{}, told.Images...)
+	told.Images = append([]Image{}, told.Images...)
 	for i := range told.Images {
 		told.Images[i].Data = nil
 	}

@@ -38,7 +38,7 @@ func (r *Run) Start(to Listener) {
 	}
 }
 
-// Cancel ends the caller's own execution, which still has a result.
+// Cancel ends the caller's own execution, which still has a result unless cause is ErrClientGone.
 func (r *Run) Cancel(cause error) {
 	if r.own != nil {
 		r.own.cancel(cause)
@@ -56,9 +56,6 @@ func (r *Run) Result() *Result { return r.own.answer }
 
 // Language is that of the program.
 func (r *Run) Language() string { return r.own.plan.kernel().Language }
-
-// Timeout is the time limit of the caller's own execution.
-func (r *Run) Timeout() time.Duration { return r.own.plan.spec.Limits.Timeout }
 
 // Wait returns the reply of the execution, or why there is none. The end of ctx, which is
 // the client's, cancels an execution that is not to go on without it; the wait is for its
@@ -196,6 +193,9 @@ func (r *Reply) Stored() bool { return r.end.reply == nil }
 
 // Size is how many bytes of it are in memory.
 func (r *Reply) Size() int64 { return int64(len(r.end.reply)) }
+
+// Bytes is the reply if it is in memory; else nil.
+func (r *Reply) Bytes() []byte { return r.end.reply }
 
 // Open returns the reply and its length in bytes. It must be closed.
 func (r *Reply) Open(ctx context.Context) (io.ReadCloser, int64, error) {

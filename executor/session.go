@@ -259,12 +259,12 @@ const restartedText = "The kernel of this session was restarted: variables and i
 // unshown is the error of a run that has none among its outputs: of a command that ended
 // with another exit code than 0, or of code whose exception was not shown, as by a handler of
 // its own. nil where there was none.
-func unshown(out *runner.Outcome) *exception {
+func unshown(out *runner.Outcome) *Exception {
 	switch {
 	case out.ExitCode != nil && *out.ExitCode != 0:
-		return &exception{Name: "CommandFailed", Message: fmt.Sprintf("the command ended with exit code %d", *out.ExitCode)}
+		return &Exception{Name: "CommandFailed", Message: fmt.Sprintf("the command ended with exit code %d", *out.ExitCode)}
 	case out.Status == runner.StatusError:
-		return &exception{Name: "Exception", Message: "the code raised an exception that was not shown"}
+		return &Exception{Name: "Exception", Message: "the code raised an exception that was not shown"}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // Listener hears of a run while it goes on, in order and when each image is
 // stored. Its methods are called one at a time and must not wait for a client.
 type Listener interface {
-	Accepted()           // the request is right in all; its run waits for a place or has one
+	Accepted()           // the order is valid; its run waits for a place or has one
 	Install(text string) // what an installer of packages says, before the run begins
 	Output(entry any)    // one of the reply's outputs, or the update of one
 	Clear(cell int)      // the outputs of a cell so far are gone
@@ -43,7 +43,7 @@ type sink struct {
 // newSink returns the sink of a run. Its end must be called.
 func (x *Executor) newSink(ctx context.Context, p *plan, to Listener) *sink {
 	k := &sink{
-		keeper:  &keeper{store: x.store, log: x.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: x.intake.Dir(), stall: DefaultStoreStall},
+		keeper:  &keeper{store: x.store, log: x.log, started: p.started, run: p.spec.ID, base: p.base, tempDir: x.intake.Dir(), stall: x.stall},
 		partial: newPartial(p.spec),
 		decoder: notebook.NewDecoder(decodeLimits(p.spec)),
 	}

@@ -31,6 +31,7 @@ func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result,
 	if err != nil {
 		return nil, ofModelsCall(err)
 	}
+	defer run.Leave()
 	run.Start(executor.Silence{})
 	if _, err := run.Wait(ctx); err != nil {
 		return nil, ofModelsCall(err)

@@ -39,7 +39,7 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 		caller, err := s.keys.Caller(presentedKey(c.Request().Header))
 		if err != nil {
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="notebox"`)
-			return &problem.Error{Status: http.StatusUnauthorized, Text: "an API key is needed, as Authorization: Bearer or X-API-Key"}
+			return needsKey()
 		}
 		c.Set(callerKey, caller)
 		s.connections.good(c.Request().Context(), caller.Owner())
@@ -56,6 +56,11 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
+}
+
+// needsKey refuses who has no key, or one that is not known.
+func needsKey() *problem.Error {
+	return &problem.Error{Status: http.StatusUnauthorized, Text: "an API key is needed, as Authorization: Bearer or X-API-Key"}
 }
 
 // mayCall reports whether a request could run code too.

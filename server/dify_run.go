@@ -81,7 +81,7 @@ func (b *difySandbox) ended(ctx context.Context, run *executor.Run, p dify.Progr
 		r.End = dify.EndInterrupted
 	case a.Status == runner.StatusTimeout:
 		r.End = dify.EndInterrupted
-		if most := b.of.server.maxTimeout; run.Timeout() == most {
+		if most := b.of.server.maxTimeout; run.Limits.Timeout == most {
 			r.Limit = most
 		}
 	}

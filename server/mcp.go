@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
+	"notebox/access"
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
@@ -87,31 +88,42 @@ func messages(raw []byte) (n int) {
 	return n
 }
 
-// executeForMCP runs code of calls, with links that start with base.
+// executeForMCP runs code of calls. base is what the first of their clients came to.
 func (s *Server) executeForMCP(base string) mcp.Execute {
 	return func(ctx context.Context, head http.Header, e mcp.Execution, said func(string)) ([]byte, error) {
-		raw, err := s.runForMCP(ctx, base, head, e, said)
+		caller, err := s.keys.Caller(presentedKey(head))
+		if err != nil {
+			p := needsKey()
+			return nil, &mcp.Refusal{Status: int(p.Status), Detail: p.Detail()}
+		}
+		who := []slog.Attr{slog.String("owner", caller.Owner()), slog.String("caller", caller.Name()), slog.String("session", e.Session)}
+		run, raw, err := s.runForMCP(ctx, caller, mcp.BaseOf(base, s.publicURL, head), e, said)
+		if run != nil {
+			who = append(who, slog.String("run", run.ID))
+		}
 		if err == nil || ctx.Err() != nil {
+			s.log.LogAttrs(ctx, slog.LevelInfo, "a call of MCP", who...)
 			return raw, err
 		}
 		p := problemOf(err)
 		if why := refusalOf(p); why != "" {
 			s.observer.Refused(why)
 		}
+		who = append(who, slog.Int("status", int(p.Status)))
 		if p.Cause != nil {
-			s.log.LogAttrs(ctx, levelOf(p), "a call of MCP failed", slog.Int("status", int(p.Status)), slog.String("error", p.Cause.Error()))
+			who = append(who, slog.String("error", p.Cause.Error()))
 		}
+		s.log.LogAttrs(ctx, levelOf(p), "a call of MCP failed", who...)
 		return nil, &mcp.Refusal{Status: int(p.Status), Detail: p.Detail()}
 	}
 }
 
-func (s *Server) runForMCP(ctx context.Context, base string, head http.Header, e mcp.Execution, said func(string)) ([]byte, error) {
-	caller, err := s.keys.Caller(presentedKey(head))
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) runForMCP(ctx context.Context, caller *access.Caller, base string, e mcp.Execution, said func(string)) (*executor.Run, []byte, error) {
 	if err := caller.MayBeginRun(); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if int64(len(e.Code)) > s.maxBody {
+		return nil, nil, problem.TooLarge("code", "is larger than %d bytes", s.maxBody)
 	}
 	o := &executor.Order{Code: &e.Code, Language: &e.Language, Dependencies: e.Dependencies, Base: base}
 	if e.Session != "" {
@@ -122,14 +134,15 @@ func (s *Server) runForMCP(ctx context.Context, base string, head http.Header, e
 	}
 	run, err := s.executor.Begin(ctx, caller, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer run.Leave()
 	run.Start(sayer(said))
-	if _, err := run.Wait(ctx); err != nil {
-		return nil, err
+	reply, err := run.Wait(ctx)
+	if err != nil {
+		return run, nil, err
 	}
-	return executor.EncodeJSON(run.Result())
+	return run, reply.Bytes(), nil
 }
 
 // sayer hears of the text that a run puts out.

@@ -181,7 +181,7 @@ const maxDetached = 1000
 const detachedRetry = 10 * time.Second
 
 // New returns a Server. It removes what an earlier one left in TempDir.
-func New(cfg Config) (*Server, error) {
+func New(cfg Config) (_ *Server, err error) {
 	if cfg.Runner == nil || cfg.Store == nil || len(cfg.Environments) == 0 || cfg.TempDir == "" {
 		return nil, errors.New("server: Runner, Store, Environments and TempDir must be set")
 	}
@@ -251,6 +251,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), s.now)
+	defer func() {
+		if err != nil && s.executor != nil {
+			s.executor.CancelRuns() // what it does in the background
+		}
+	}()
 	seen := &witness{next: cfg.Runner, now: s.now}
 	if s.executor, err = executor.New(executor.Config{
 		Runner: seen, Sessions: cfg.Sessions, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
@@ -288,10 +293,20 @@ func (s *Server) CancelRuns() { s.executor.CancelRuns() }
 // Close cancels all runs and waits, within a time, until nothing of the Server goes on. Its
 // handler must not be called any more.
 func (s *Server) Close() error {
+	s.CancelRuns()
 	s.mcp.Close()
-	defer s.background.Wait() // they end with their runs
-	return s.executor.Close()
+	err := s.executor.Close()
+	probes := make(chan struct{})
+	go func() { s.background.Wait(); close(probes) }()
+	select {
+	case <-probes:
+	case <-time.After(probesEnd):
+	}
+	return err
 }
+
+// probesEnd is what probes may take to end when their runs have been cancelled.
+const probesEnd = time.Second
 
 // Handler is the whole API.
 func (s *Server) Handler() http.Handler { return s.echo }

@@ -1,25 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-// built is the program as a user has it.
-var built = sync.OnceValues(func() (string, error) {
-	program := filepath.Join(suite.folder, "notebox")
-	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
-	}
-	return program, err
-})
 
 // TestConfigFile: a flag counts from where it is set first, and what is wrong with the file
 // is said with its line. --log-format tells its value, as there is no format of these names.

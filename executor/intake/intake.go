@@ -21,7 +21,7 @@ type Intake struct {
 	log    *slog.Logger
 }
 
-// retry is when to come back to a service that takes in no more: most bodies are there
+// intakeRetry is when to come back to a service that takes in no more: most bodies are there
 // within it.
 const intakeRetry = 2 * time.Second
 
@@ -63,7 +63,7 @@ func (i *Intake) Dir() string { return i.dir }
 // DiskReady returns nil if a file could be written, within ctx.
 func (i *Intake) DiskReady(ctx context.Context) error { return i.probe.ready(ctx) }
 
-// maxDecoding is how many large texts (above spoolMemory) are decoded at one
+// maxDecoding is how many large texts (above SpoolMemory) are decoded at one
 // time: it is work for the CPU, and each takes a few times its size of memory.
 const maxDecoding = 4
 

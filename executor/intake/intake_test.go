@@ -53,3 +53,22 @@ func TestLeftoversAreSwept(t *testing.T) {
 	require.Len(t, entries, 1)
 	require.Equal(t, "other", entries[0].Name())
 }
+
+// TestPlacesAreShared: an owner takes as many places as it leaves free, and nothing is kept of
+// who has none.
+func TestPlacesAreShared(t *testing.T) {
+	p := &Places{Most: 4, Share: func() bool { return true }}
+	one, err := p.Enter("one")
+	require.NoError(t, err)
+	two, err := p.Enter("one")
+	require.NoError(t, err)
+	_, err = p.Enter("one")
+	require.Error(t, err)
+	other, err := p.Enter("other")
+	require.NoError(t, err)
+	for _, leave := range []func(){one, two, other, other} {
+		leave()
+	}
+	require.Zero(t, p.Taken())
+	require.Empty(t, p.byOwner)
+}

@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// workspacePrefix names the folders in Config.TempDir that are ours to remove.
+// workspacePrefix names the folders in the Intake's own that are ours to remove.
 const workspacePrefix = "request-"
 
 // SpoolMemory is how many bytes of a text are kept in memory while the rest is
@@ -26,8 +26,8 @@ const SpoolMemory = 64 << 10
 var ErrWorkspace = errors.New("workspace")
 
 // Workspace is a folder for the files of one request. It exists from the first
-// file on, until remove. It takes one of Config.MaxIntake's places, which the request
-// keeps until leave.
+// file on, until Remove. It takes one of the Intake's places, which the request
+// keeps until Leave.
 type Workspace struct {
 	parent string
 	Owner  string                           // of the request

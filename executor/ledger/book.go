@@ -44,7 +44,7 @@ const (
 	// store that does not answer.
 	replyTime   = 30 * time.Second
 	recordRetry = 2 * time.Second
-	// recordTime bounds one call of the store for a record: what takes longer
+	// CallTime bounds one call of the store for a record: what takes longer
 	// for a few hundred bytes does not work.
 	CallTime = 10 * time.Second
 	// maxStoredWait bounds the Retry-After of a problem that is read back: the service
@@ -70,7 +70,7 @@ const (
 
 // lease says who runs an execution.
 type lease struct {
-	Service  string    `json:"service"`           // Config.ServiceID
+	Service  string    `json:"service"`           // as New was given it
 	Instance string    `json:"instance"`          // of this start of it
 	Expires  time.Time `json:"expires"`           // renewed while the execution goes on
 	Passing  bool      `json:"passing,omitempty"` // nothing of the execution is kept after its end

@@ -64,6 +64,8 @@ func FuzzRecords(f *testing.F) {
 		if failure != nil {
 			require.Equal(t, Ended, stands)
 			require.True(t, failure.Status.Known())
+			require.GreaterOrEqual(t, failure.RetryAfter, time.Duration(0))
+			require.LessOrEqual(t, failure.RetryAfter, maxStoredWait)
 		}
 		c, n, err := b.Last(t.Context(), chain)
 		require.NoError(t, err)

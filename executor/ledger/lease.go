@@ -7,14 +7,14 @@ import (
 // How a service shows that it still runs an execution.
 //
 // The lease is a record with an expiry that its owner moves on. Whoever finds it
-// expired may take the execution's idempotency key over (idempotency.go), so what
+// expired may take the execution's idempotency key over (claims.go), so what
 // matters is that an owner that lives is never thought dead: it has four tries to
-// renew before the lease ends, and clocks may differ by clockSkew on top. One that
+// renew before the lease ends, and clocks may differ by ClockSkew on top. One that
 // stood still for longer (a paused machine) is thought dead, and finds out with its
 // next renewal.
 const (
 	// LeaseTime is how long the key of a run whose service died waits for another
-	// service, plus clockSkew. A service that starts again needs no wait.
+	// service, plus ClockSkew. A service that starts again needs no wait.
 	LeaseTime  = 15 * time.Second
 	RenewEvery = 3 * time.Second
 	ClockSkew  = 5 * time.Second

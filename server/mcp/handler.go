@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -134,6 +135,18 @@ func (h *Handler) of(r *http.Request, owner, base string) (*owned, error) {
 		})}
 	h.owners.all[owner] = o
 	return o, nil
+}
+
+// BaseOf is what links of a call start with: public, if there is such a URL, or else what the
+// call came to. base is what another call came to.
+func BaseOf(base, public string, head http.Header) string {
+	host := head.Get(hostHeader)
+	u, err := url.Parse(base)
+	if public != "" || host == "" || err != nil {
+		return base
+	}
+	u.Host = host
+	return u.String()
 }
 
 // Version is what servers say that they are.

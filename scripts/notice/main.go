@@ -20,7 +20,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -77,7 +76,11 @@ func parts() (all []part, err error) {
 		p, failed := read(name, files)
 		all, err = append(all, p), errors.Join(err, failed)
 	}
-	add("The Go standard library", filepath.Join(runtime.GOROOT(), "LICENSE"))
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	add("The Go standard library", filepath.Join(strings.TrimSpace(string(root)), "LICENSE"))
 	for _, e := range embedded {
 		add(e[0], e[1])
 	}

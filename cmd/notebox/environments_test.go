@@ -84,7 +84,6 @@ func TestEnvironments(t *testing.T) {
 	require.NoError(t, err)
 	for _, e := range all {
 		t.Run(e.Name, func(t *testing.T) {
-			t.Parallel()
 			require.True(t, suite.program.installed.has(e.Name), "make images builds it")
 			cases := readCases(t, e.Name)
 			kinds := slices.DeleteFunc(slices.Sorted(maps.Keys(cases)), func(kind string) bool { return !strings.HasPrefix(kind, also) })

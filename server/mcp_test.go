@@ -281,3 +281,34 @@ func TestMCPSessionsAreBounded(t *testing.T) {
 	}
 	require.Equal(t, http.StatusTooManyRequests, last)
 }
+
+// TestMCPRunsAreGuarded: a run of MCP has the guards of a request: a panic is its failure, its
+// code has a bound, and its links have the host that its own call came to.
+func TestMCPRunsAreGuarded(t *testing.T) {
+	var panics atomic.Bool
+	s := newService(t, func(c *Config) {
+		c.MaxBody = 1000
+		c.Available = func(string) bool {
+			if panics.Load() {
+				panic("an environment")
+			}
+			return true
+		}
+	})
+	s.produceAll("out.csv")
+	head := map[string]string{}
+	head["Mcp-Session-Id"] = s.mcpRequest("POST", initialize, nil).Header.Get("Mcp-Session-Id")
+	call := func(code string) string {
+		return string(s.mcpRequest("POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"`+code+`"}}}`, head).body)
+	}
+	require.Contains(t, call(strings.Repeat("x", 2000)), "code: is larger than 1000 bytes")
+	own := call("x")
+	require.Contains(t, own, s.url+"/v1/files/")
+	req := s.request("POST", "/mcp", "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"x"}}}`))
+	req.Host = strings.Replace(strings.TrimPrefix(s.url, "http://"), "127.0.0.1", "localhost", 1)
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Mcp-Session-Id", head["Mcp-Session-Id"])
+	require.Contains(t, string(s.do(req).body), "http://"+req.Host+"/v1/files/")
+	panics.Store(true)
+	require.Contains(t, call("x"), "the service failed")
+}

@@ -9,7 +9,7 @@ case ${1:-} in '' | --check) ;; *) die "usage: notice.sh [--check]" ;; esac
 new=$(mktemp)
 trap 'rm -f -- "$new"' EXIT
 # The flags that the program is built with, whoever calls: the tags decide what is in it.
-GOFLAGS=$(sed -n 's/^export GOFLAGS := \$(GOFLAGS) //p' Makefile)
+GOFLAGS=$(sed -n "s/^export GOFLAGS := \\\$(GOFLAGS) //p" Makefile)
 export GOFLAGS
 go run ./scripts/notice >"$new"
 if [ "${1:-}" = --check ]; then

@@ -17,7 +17,7 @@ help: ## show this
 demo: build image ## run a real analysis through the service, once
 	@scripts/demo.sh
 
-check: lint test-harness test-short ## format, vet, lint, import rules, and the tests without containers: under two minutes
+check: lint test-harness test-short ## format, vet, lint, import rules, and the tests without containers
 
 test: test-harness test-go ## every test there is, with real containers
 

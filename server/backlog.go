@@ -6,7 +6,7 @@ import (
 	"notebox/executor/intake"
 )
 
-// backlog is what a client has not read yet, first in, first out: at most spoolMemory
+// backlog is what a client has not read yet, first in, first out: at most intake.SpoolMemory
 // bytes of it in memory, the rest in a file of work. If the disk takes no more, the rest
 // stays in memory: a reply that is there is not lost for it.
 type backlog struct {

@@ -43,7 +43,7 @@ test-go: images stores browser clients
 
 # Most that these packages test is in containers. A container that another test wants fails it.
 test-short: stores browser clients
-	@GO_PACKAGES="$$(go list ./... | grep -vE '/(adversarial|faults|runner/docker)$$' | xargs)" \
+	@GO_PACKAGES="$$(go list ./... | grep -vE '/(tests/adversarial|tests/faults|runner/docker)$$' | xargs)" \
 	  DOCKER_HOST=unix:///no-containers scripts/go-test.sh -short
 
 test-adversarial: images ## send every bad input to the real service, and have every fault, a line a case; ARGS="-cases 'A.*|C8' -show"
@@ -66,13 +66,13 @@ test-harness:
 	cd environments/harness && ../../.venv/bin/python -m pytest -q -p no:cacheprovider
 
 bench: build images ## measure against docker run, about an hour on 2 idle cores; ARGS="-cases print -load 10s …"
-	go run ./bench $(ARGS)
+	go run ./tests/bench $(ARGS)
 
 soak: image ## 1,000 runs, after which the service holds what it held before
 	NOTEBOX_SOAK_RUNS=1000 go test ./cmd/notebox -run '^TestSoak$$' -count 1 -timeout 2h -v
 
 load: image ## good requests beside bad ones, 2 times 2 minutes on an idle machine; ARGS="-seed …"
-	@cd adversarial && NOTEBOX_LOAD_SECONDS=120 go test -count 1 -run '^TestUnderLoad$$' -timeout 30m -v $(ARGS)
+	@cd tests/adversarial && NOTEBOX_LOAD_SECONDS=120 go test -count 1 -run '^TestUnderLoad$$' -timeout 30m -v $(ARGS)
 
 fuzz: ## try random inputs on every decoder; FUZZTIME=30s FUZZJOBS=8 (cores); ARGS="--report" or "FuzzDecode|harness"
 	@scripts/fuzz.sh $(ARGS)

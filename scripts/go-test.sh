@@ -19,7 +19,7 @@ gotestsum() { go tool -modfile=tools.mod gotestsum "$@"; }
 gotestsum --format pkgname-and-test-fails --format-icons text --hide-summary skipped \
   --rerun-fails=1 --rerun-fails-max-failures=10 --rerun-fails-run-root-test \
   --rerun-fails-report "$work/again" --jsonfile "$work/events" \
-  --packages "${GO_PACKAGES:-./cmd/notebox ./adversarial ./...}" -- -p 2 -timeout 60m "$@"
+  --packages "${GO_PACKAGES:-./cmd/notebox ./tests/adversarial ./...}" -- -p 2 -timeout 60m "$@"
 result=$?
 packages=$(python3 scripts/failed-packages.py <"$work/events")
 if [ -n "$packages" ]; then

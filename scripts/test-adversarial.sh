@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test-adversarial.sh [FLAG…]: sends every bad input of adversarial/cases to the real service,
+# test-adversarial.sh [FLAG…]: sends every bad input of tests/adversarial/cases to the real service,
 # a line a case, and then has the faults, which are Go tests, a line each. With flags (-cases
 # 'A.*|C8', -show) the cases alone.
 set -uo pipefail
@@ -9,7 +9,7 @@ cd "$root" || exit 1
 
 failed=0
 # In the folder: with a list of packages go test holds back what a passing one prints.
-(cd adversarial && go test -count 1 -run TestCases -timeout 20m "$@") || failed=1
+(cd tests/adversarial && go test -count 1 -run TestCases -timeout 20m "$@") || failed=1
 [ $# = 0 ] || exit "$failed"
 
 export NOTEBOX_TEST_FAULTS=all # a machine that cannot show a fault fails
@@ -23,5 +23,5 @@ while read -r id folder test; do
     echo "$id FAIL $((SECONDS - start))s"
     echo "$out"
   fi
-done <adversarial/testdata/elsewhere.txt
+done <tests/adversarial/testdata/elsewhere.txt
 exit "$failed"

@@ -44,7 +44,7 @@ func TestPromisesAreHeld(t *testing.T) {
 	}
 	require.Greater(t, found, 50)
 	for _, id := range regexp.MustCompile(`\b[A-FS]\d+\b`).FindAllString(string(document), -1) {
-		cases, err := filepath.Glob("../../adversarial/cases/" + id + "-*.yaml")
+		cases, err := filepath.Glob("../../tests/adversarial/cases/" + id + "-*.yaml")
 		require.NoError(t, err)
 		require.NotEmpty(t, cases, id)
 	}

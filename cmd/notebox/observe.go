@@ -12,10 +12,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"notebox/environments"
-	"notebox/metrics"
+	"notebox/observe/metrics"
+	"notebox/observe/tracing"
 	"notebox/runner"
 	"notebox/server"
-	"notebox/tracing"
 )
 
 // minProbeEvery keeps a slip of the unit from burning a core: a probe costs about

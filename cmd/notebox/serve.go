@@ -20,7 +20,7 @@ import (
 	"notebox/dependencies"
 	"notebox/environments"
 	"notebox/executor"
-	"notebox/metrics"
+	"notebox/observe/metrics"
 	"notebox/runner"
 	"notebox/runner/docker"
 	"notebox/server"

@@ -59,7 +59,7 @@ func parseOptions(args []string) (options, error) {
 	f.StringVar(&o.environments, "environments", "environments", "folder of the environments, for the prints in each language")
 	f.IntVar(&o.poolSize, "pool-size", defaultPoolSize, "waiting sandboxes of the warm service (its --pool-size)")
 	f.StringVar(&serveFlags, "serve-flags", "", "more flags of notebox serve, for both services, with spaces between")
-	f.StringVar(&o.out, "out", filepath.Join("bench", "results", time.Now().Format(time.DateOnly)+".json"), "file for the results")
+	f.StringVar(&o.out, "out", filepath.Join("tests", "bench", "results", time.Now().Format(time.DateOnly)+".json"), "file for the results")
 	f.StringVar(&o.table, "table", "", "print the tables of this results file, and measure nothing")
 	f.BoolVar(&o.quick, "quick", false, "few runs, to see that it works; flags that are given still hold")
 	f.Func("cases", "which pieces of code (default "+strings.Join(names, ",")+")", words(&names))

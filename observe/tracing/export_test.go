@@ -14,8 +14,8 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"notebox/observe/tracing"
 	"notebox/runner/runnertest"
-	"notebox/tracing"
 )
 
 // newCollector is an OTLP/HTTP receiver. What it was sent, it gives to the channel.

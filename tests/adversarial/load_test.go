@@ -25,7 +25,7 @@ func TestEveryID(t *testing.T) {
 		have[id] = true
 		folder, name, ok := strings.Cut(test, " ")
 		require.True(t, ok, "id, folder, name of the test: %s", line)
-		require.Contains(t, tests(t, "../"+folder), name)
+		require.Contains(t, tests(t, "../../"+folder), name)
 	}
 	var missing []string
 	for _, id := range lines(t, "testdata/ids.txt") {

@@ -23,7 +23,7 @@ func TestQuick(t *testing.T) {
 	out := filepath.Join(folder, "results.json")
 	notebox, err := starter.Build(folder, "notebox/cmd/notebox")
 	require.NoError(t, err)
-	args := []string{"-quick", "-notebox", notebox, "-pool-size", "2", "-out", out, "-environments", "../environments"}
+	args := []string{"-quick", "-notebox", notebox, "-pool-size", "2", "-out", out, "-environments", "../../environments"}
 	require.NoError(t, run(t.Context(), args))
 
 	r, err := readReport(out)
@@ -82,7 +82,7 @@ func needContainers(t *testing.T) {
 // TestMemoryOfAContainer reads that of a real one.
 func TestMemoryOfAContainer(t *testing.T) {
 	needContainers(t)
-	image, err := exec.Command("go", "run", "../cmd/notebox", "image").Output()
+	image, err := exec.Command("go", "run", "../../cmd/notebox", "image").Output()
 	require.NoError(t, err)
 	name := fmt.Sprintf("notebox-bench-memory-%d", os.Getpid())
 	id, err := exec.Command("docker", "run", "--rm", "-d", "--name", name, "--label", "notebox.bench="+name, "--network", "none",

@@ -27,7 +27,7 @@ type panel struct {
 }
 
 func TestDashboard(t *testing.T) {
-	raw, err := os.ReadFile("../examples/grafana/notebox.json")
+	raw, err := os.ReadFile("../../examples/grafana/notebox.json")
 	require.NoError(t, err)
 	var board struct {
 		UID, Title    string
@@ -118,7 +118,7 @@ func requireMatcher(t *testing.T, family *dto.MetricFamily, m *labels.Matcher, q
 }
 
 func TestAlerts(t *testing.T) {
-	raw, err := os.ReadFile("../examples/grafana/alerts.yaml")
+	raw, err := os.ReadFile("../../examples/grafana/alerts.yaml")
 	require.NoError(t, err)
 	var file struct {
 		Groups []struct {

@@ -11,7 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
-	"notebox/metrics"
+	"notebox/observe/metrics"
 	"notebox/runner"
 )
 
@@ -49,7 +49,7 @@ var documentedMetric = regexp.MustCompile("^\\| `([a-z_]+)` \\| (counter|gauge|h
 // TestDocumented: docs/metrics.md names every metric of notebox's own with its type
 // and labels, and none that does not exist.
 func TestDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/metrics.md")
+	text, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)
 	described := map[string][2]string{}
 	for line := range strings.Lines(string(text)) {
@@ -85,7 +85,7 @@ func TestDocumented(t *testing.T) {
 // TestLabelValuesAreDescribed: so are those of all labels but what the program's own
 // routes and environments are called.
 func TestLabelValuesAreDescribed(t *testing.T) {
-	raw, err := os.ReadFile("../docs/metrics.md")
+	raw, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)
 	for name, family := range gathered(t, newMetrics()) {
 		for _, metric := range family.GetMetric() {

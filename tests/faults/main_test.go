@@ -50,7 +50,7 @@ func openSuite() (err error) {
 	}
 	suite.notebox, err = starter.Build(suite.folder, "notebox/cmd/notebox")
 	if err == nil {
-		suite.standin, err = starter.Build(suite.folder, "notebox/faults/standin")
+		suite.standin, err = starter.Build(suite.folder, "notebox/tests/faults/standin")
 	}
 	return err
 }

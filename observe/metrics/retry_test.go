@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"notebox/observe/tracing"
 	"notebox/server"
 	"notebox/storage"
-	"notebox/tracing"
 )
 
 // againStore reads content twice, as a storage.Store does after a short outage.

@@ -18,7 +18,7 @@ var postureChecks = map[string]Check{
 
 // golden is where runner/docker keeps the posture of a sandbox. Its own tests hold
 // an engine's sandboxes against it, this one those of the whole service.
-const golden = "../runner/docker/testdata/"
+const golden = "../../runner/docker/testdata/"
 
 // postureIsGolden holds the containers of the service, and what a cell sees, against
 // the golden files.

@@ -16,12 +16,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"notebox/environments"
-	"notebox/metrics"
+	"notebox/observe/metrics"
+	"notebox/observe/tracing"
 	"notebox/runner"
 	"notebox/runner/runnertest"
 	"notebox/server"
 	"notebox/storage"
-	"notebox/tracing"
 )
 
 // service is the whole way of a request, on sandboxes that are goroutines.

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"notebox/metrics"
+	"notebox/observe/metrics"
 	"notebox/runner"
 	"notebox/server"
 	"notebox/storage"

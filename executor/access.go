@@ -9,9 +9,9 @@ import (
 	"notebox/runner"
 )
 
-// MayNetwork refuses a run with a network where the operator, or the caller's key,
+// mayNetwork refuses a run with a network where the operator, or the caller's key,
 // does not allow one. operator is whether this service has any to give.
-func MayNetwork(caller *access.Caller, operator bool) error {
+func mayNetwork(caller *access.Caller, operator bool) error {
 	if !operator {
 		return &problem.Error{Status: problem.StatusForbidden, Field: "network", Text: "this service's operator allows none"}
 	}

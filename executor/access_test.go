@@ -55,7 +55,7 @@ func TestMayNetwork(t *testing.T) {
 		{"both agree", bob, true, 0},
 		{"without keys", nil, true, 0},
 	} {
-		err := MayNetwork(c.caller, c.operator)
+		err := mayNetwork(c.caller, c.operator)
 		if c.status == 0 {
 			require.NoError(t, err, c.desc)
 			continue

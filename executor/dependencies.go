@@ -153,9 +153,9 @@ func hintForPackages(p *plan, name string) string {
 	return "The packages in dependencies cannot be had together, and no code was run: check their names and versions against what the installer says in text, or leave them out and use what is there, such as " + packagesOf(p) + "."
 }
 
-// InstallForSession is install for a session, which has no run to tell of it. The
+// installForSession is install for a session, which has no run to tell of it. The
 // layer has to be released when the session is over. That may be said twice.
-func (x *Executor) InstallForSession(ctx context.Context, caller *access.Caller, env *environments.Environment, set dependencies.Set, spec *runner.SessionSpec) (release func(), err error) {
+func (x *Executor) installForSession(ctx context.Context, caller *access.Caller, env *environments.Environment, set dependencies.Set, spec *runner.SessionSpec) (release func(), err error) {
 	if set.Empty() {
 		return func() {}, nil
 	}

@@ -261,7 +261,7 @@ func (x *Executor) attempt(ctx context.Context, e *execution, to Listener) (*Res
 	case packages.hinder(err):
 		return x.notInstalled(ctx, p, packages), nil
 	case err != nil:
-		return nil, OfInputs(err)
+		return nil, ofInputs(err)
 	}
 	x.log.InfoContext(ctx, "run", "run", p.spec.ID, "owner", p.spec.Owner, "status", string(out.Status),
 		"queue", out.Usage.Queue, "wall", out.Usage.Wall, "cpu", out.Usage.CPU)

@@ -24,7 +24,8 @@ import (
 // Config is what an Executor is made of. Runner, Store, Environments and Intake must be set.
 type Config struct {
 	Runner       runner.Runner
-	Sessions     runner.Sessions // that orders may name; nil: none are offered
+	Sessions     runner.Sessions // that callers may open and orders may name; nil: none are offered
+	SessionTimes SessionTimes
 	Store        Store
 	Environments []environments.Environment // the first is the default's language
 	// Available reports whether the image of an environment is there; called for each
@@ -79,6 +80,8 @@ const (
 type Executor struct {
 	runner       runner.Runner
 	sessions     runner.Sessions
+	times        SessionTimes
+	transfers    *intake.Places // files of sessions under way
 	store        Store
 	environments []environments.Environment
 	available    func(environment string) bool
@@ -120,12 +123,16 @@ func New(cfg Config) (*Executor, error) {
 		intake:     cfg.Intake,
 		fetcher:    cfg.Fetcher,
 		stall:      cmp.Or(cfg.StoreStall, DefaultStoreStall),
+		transfers:  cfg.Intake.Transfers(),
 		retention:  cfg.Retention, stored: cfg.Stored,
 		tracer: cfg.Tracer, log: cfg.Log, now: cfg.Now,
 	}
 	if x.limits == (runner.Limits{}) {
 		x.limits = runner.DefaultLimits()
 	}
+	x.times.MaxTTL = cmp.Or(cfg.SessionTimes.MaxTTL, DefaultMaxSessionTTL)
+	x.times.TTL = min(cmp.Or(cfg.SessionTimes.TTL, DefaultSessionTTL), x.times.MaxTTL)
+	x.times.Idle = min(cmp.Or(cfg.SessionTimes.Idle, DefaultSessionIdle), x.times.MaxTTL)
 	if x.available == nil {
 		x.available = func(string) bool { return true }
 	}

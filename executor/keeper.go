@@ -118,7 +118,7 @@ func (k *keeper) file(ctx context.Context, name, title string, content io.Reader
 	if !k.impatient() {
 		again := k.store.Replay(whole, k.tempDir)
 		defer again.Close()
-		timed, steady, stop := WatchStall(ctx, again, k.stall)
+		timed, steady, stop := watchStall(ctx, again, k.stall)
 		defer stop()
 		s, err = k.put(timed, storage.KindFile, name, title, steady)
 		switch {
@@ -153,9 +153,9 @@ func (w *WatchedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WatchStall is for a Put of content: timed ends, with the cause ErrStalled, when the store
+// watchStall is for a Put of content: timed ends, with the cause ErrStalled, when the store
 // takes no byte for so long.
-func WatchStall(ctx context.Context, content io.Reader, after time.Duration) (timed context.Context, steady *steadyReader, stop func()) {
+func watchStall(ctx context.Context, content io.Reader, after time.Duration) (timed context.Context, steady *steadyReader, stop func()) {
 	timed, cancel := context.WithCancelCause(ctx)
 	stall := time.AfterFunc(after, func() { cancel(ErrStalled) })
 	return timed, &steadyReader{content, stall, after}, func() {

@@ -38,7 +38,7 @@ func (k *Keeping) Put(ctx context.Context, name string, content io.Reader) error
 	}
 	key, _ := InputKey(k.owner, id, storage.PartContent)
 	k.begun = append(k.begun, id)
-	timed, steady, stop := WatchStall(ctx, content, k.of.stall)
+	timed, steady, stop := watchStall(ctx, content, k.of.stall)
 	defer stop()
 	object, err := k.of.store.Put(timed, key, steady, path.Base(name))
 	switch {

@@ -10,7 +10,7 @@ func (x *Executor) networkOf(o *Order, caller *access.Caller) (runner.Network, e
 	if o.Network == nil || !*o.Network {
 		return nil, nil
 	}
-	if err := MayNetwork(caller, x.network != nil); err != nil {
+	if err := mayNetwork(caller, x.network != nil); err != nil {
 		return nil, err
 	}
 	return x.network, nil

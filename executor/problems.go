@@ -102,8 +102,8 @@ var fileStatuses = map[runner.FileCode]problem.Status{
 	runner.FileRefused:  problem.StatusUnfit,
 }
 
-// OfInputs is the error of a run, or of an opening, whose inputs the session did not take.
-func OfInputs(err error) error {
+// ofInputs is the error of a run, or of an opening, whose inputs the session did not take.
+func ofInputs(err error) error {
 	var failed *runner.FileError
 	if !errors.As(err, &failed) {
 		return err

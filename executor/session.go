@@ -18,11 +18,14 @@ import (
 // Bash is the language of commands, which run beside the kernel of a session.
 const Bash = "bash"
 
-// BashNames are what callers call it.
-var BashNames = []string{Bash, "sh", "shell"}
+// bashNames are what callers call it.
+var bashNames = []string{Bash, "sh", "shell"}
+
+// BashNames returns what callers call it.
+func BashNames() []string { return slices.Clone(bashNames) }
 
 // IsBash reports whether a language is bash, by one of its names.
-func IsBash(language string) bool { return slices.Contains(BashNames, strings.ToLower(language)) }
+func IsBash(language string) bool { return slices.Contains(bashNames, strings.ToLower(language)) }
 
 // asksBash reports whether a request is one for bash: by its language, or else by the type
 // of its body or the name of its program.
@@ -95,7 +98,7 @@ func (x *Executor) planSession(p *plan, o *Order, cells []string, book []byte, c
 
 // find looks the session up; that it is over is not an error of this.
 func (in *inSession) find(all runner.Sessions) error {
-	if !SessionIDs.MatchString(in.id) {
+	if !IsSessionID(in.id) {
 		return noSuchSession()
 	}
 	session, err := all.Find(in.owner, in.id)
@@ -290,11 +293,13 @@ func (x *Executor) hintFor(p *plan, out *runner.Outcome, r *notebook.Result) str
 	return text
 }
 
-// SessionIDs are what NewSessionID makes.
-var SessionIDs = regexp.MustCompile(`^ses_[0-9A-HJKMNP-TV-Z]{26}$`)
+var sessionIDs = regexp.MustCompile(`^ses_[0-9A-HJKMNP-TV-Z]{26}$`)
 
-// NewSessionID returns a new id: sortable by time, with 80 random bits.
-func NewSessionID(now time.Time) (string, error) {
+// IsSessionID reports whether text is the id of a session as the executor makes them.
+func IsSessionID(text string) bool { return sessionIDs.MatchString(text) }
+
+// newSessionID returns a new id: sortable by time, with 80 random bits.
+func newSessionID(now time.Time) (string, error) {
 	id, err := NewID(now)
 	return "ses_" + strings.TrimPrefix(id, "run_"), err
 }

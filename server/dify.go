@@ -56,8 +56,8 @@ func (s *Server) serveDifyOpenAPI(c echo.Context) error {
 func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		arrived := time.Now()
-		if s.sessions == nil {
-			return errNoSessions()
+		if err := s.executor.SessionsOffered(); err != nil {
+			return err
 		}
 		work := s.intake.Workspace(ownerOf(c))
 		defer work.Clear(c.Request().Context())

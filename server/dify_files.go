@@ -33,18 +33,13 @@ func (b *difySandbox) Write(ctx context.Context, name, content string) error {
 	if _, why := executor.CleanName(name); why != "" {
 		return problem.Unfit(difyPathField, "%s", why)
 	}
-	leave, err := b.enter()
+	leave, err := b.session.EnterFiles()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	_, err = b.session.Write(ctx, name, strings.NewReader(content))
+	_, _, err = b.session.WriteFile(ctx, name, strings.NewReader(content))
 	return ofDifyFile(difyPathField, err)
-}
-
-// enter takes one of the places for files of sessions.
-func (b *difySandbox) enter() (leave func(), err error) {
-	return b.of.server.transfers.Enter(b.of.caller.Owner())
 }
 
 // Fetch implements dify.Sandbox. The file goes by way of this service's disk, by the rules
@@ -59,7 +54,7 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 			return "", problem.Unfit(difyNameField, "%s", why)
 		}
 	}
-	leave, err := b.enter()
+	leave, err := b.session.EnterFiles()
 	if err != nil {
 		return "", err
 	}
@@ -67,7 +62,7 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 	work := s.intake.Workspace(b.of.caller.Owner())
 	defer work.Clear(ctx)
 	in := &executor.Input{Field: "file", URL: from}
-	if err := s.executor.Fetch(ctx, in, s.dataSizeOf(b.session), work); err != nil {
+	if err := s.executor.Fetch(ctx, in, b.session.DataSize(), work); err != nil {
 		return "", ofDifyFetch(err)
 	}
 	if name == "" {
@@ -78,7 +73,7 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 		return "", errors.Join(intake.ErrWorkspace, err)
 	}
 	defer file.Close()
-	_, err = b.session.Write(ctx, name, file)
+	_, _, err = b.session.WriteFile(ctx, name, file)
 	return name, ofDifyFile(difyNameField, err)
 }
 
@@ -112,19 +107,11 @@ func fetchedName(in *executor.Input) string {
 // time.
 func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 	s := b.of.server
-	leave, err := b.enter()
+	leave, err := b.session.EnterFiles()
 	if err != nil {
 		return "", err
 	}
 	defer leave()
-	info, content, err := b.session.Read(ctx, name)
-	if err != nil {
-		return "", ofDifyFile(difyPathField, err)
-	}
-	defer content.Close()
-	if most := s.dataSizeOf(b.session); info.Size > most { // only a sparse one is, of whatever size
-		return "", problem.TooLarge(difyPathField, "it is longer than the %d bytes that %s has room for: a sparse file is not stored", most, executor.DataDir)
-	}
 	copyID, err := executor.NewID(s.now())
 	if err != nil {
 		return "", err
@@ -134,20 +121,8 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	whole := &executor.WatchedReader{Reader: content}
-	again := s.store.Replay(whole, s.tempDir)
-	defer again.Close()
-	timed, steady, stop := executor.WatchStall(ctx, again, s.pace.stall)
-	defer stop()
-	_, err = s.store.Put(timed, key, steady, title)
-	switch {
-	case err == nil:
-	case whole.Failed != nil:
-		return "", ofDifyFile(difyPathField, &runner.FileError{Code: runner.FileBusy, Path: name, Message: "it was changed while it was read"})
-	case context.Cause(ctx) != nil:
-		return "", context.Cause(ctx)
-	default:
-		return "", &problem.Error{Status: http.StatusServiceUnavailable, Text: "the file cannot be stored now", RetryAfter: readyFor, Cause: executor.WithoutKey(err, key)}
+	if err := b.session.StoreFile(ctx, name, key); err != nil {
+		return "", ofDifyFile(difyPathField, err)
 	}
 	query, _, err := s.store.Sign(key)
 	if err != nil {
@@ -188,9 +163,14 @@ func (s *Server) serveDifyFile(c echo.Context) error {
 // where the request names it.
 func ofDifyFile(field string, err error) error {
 	var file *runner.FileError
+	var p *problem.Error
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &p) && p.Field == "path":
+		told := *p
+		told.Field = field
+		return &told
 	case !errors.As(err, &file):
 		return noSandbox(err)
 	case file.Code == runner.FileNotFound:

@@ -1,11 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,7 +16,6 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
-	"notebox/server/body"
 	"notebox/server/dify"
 )
 
@@ -54,11 +53,15 @@ func (d *difySandboxes) Open(ctx context.Context, conversation, language string)
 		return nil, err
 	}
 	defer release()
-	for _, known := range d.server.sessions.List(d.caller.Owner()) {
+	all, err := d.server.executor.SessionsOf(d.caller)
+	if err != nil {
+		return nil, err
+	}
+	for _, known := range all {
 		if known.Note[noteConversation] != hash {
 			continue
 		}
-		if session, err := d.server.sessions.Find(d.caller.Owner(), known.ID); err == nil {
+		if session, err := d.find(known.ID); err == nil {
 			return &difySandbox{d, session}, nil
 		}
 	}
@@ -74,12 +77,11 @@ func (d *difySandboxes) Find(_ context.Context, id string) (dify.Sandbox, error)
 	return &difySandbox{d, session}, nil
 }
 
-func (d *difySandboxes) find(id string) (runner.Session, error) {
-	if !executor.SessionIDs.MatchString(id) {
-		return nil, runner.ErrNoSession
+func (d *difySandboxes) find(id string) (*executor.Session, error) {
+	if executor.IsSessionID(id) {
+		d.c.Set(sessionKey, id)
 	}
-	d.c.Set(sessionKey, id)
-	return d.server.sessions.Find(d.caller.Owner(), id)
+	return d.server.executor.FindSession(d.caller, id)
 }
 
 // Stop implements dify.Sandboxes.
@@ -116,7 +118,7 @@ func noSandbox(err error) error {
 // difySandbox is a session, as package dify has it.
 type difySandbox struct {
 	of      *difySandboxes
-	session runner.Session
+	session *executor.Session
 }
 
 // Info implements dify.Sandbox.
@@ -130,10 +132,8 @@ func (b *difySandbox) Info() dify.Info {
 
 // languages are what the sandbox runs, by the names that they have here.
 func (b *difySandbox) languages() []string {
-	name := b.session.Info().Environment
-	if env := b.of.server.executor.ByName(name); env != nil {
-		name = env.Language
-	}
+	info := b.session.Info()
+	name := cmp.Or(info.Language, info.Environment)
 	switch {
 	case executor.IsBash(name):
 		return []string{dify.Bash}
@@ -158,26 +158,14 @@ func (b *difySandbox) Runs(language string) bool {
 
 // open makes a new session, as POST /v1/sessions does of a request with a language alone.
 func (d *difySandboxes) open(ctx context.Context, language string, note map[string]string) (dify.Sandbox, error) {
-	s := d.server
-	open := len(s.sessions.List(d.caller.Owner()))
-	if err := errors.Join(d.caller.MayOpenSession(open), d.caller.MayUseCPU()); err != nil {
-		return nil, err
-	}
-	var asked sessionRequest
+	o := &executor.SessionOrder{Note: note}
 	if language != "" {
-		asked.Language = new(body.Text(language))
+		o.Language = &language
 	}
-	spec, err := s.sessionSpec(d.c, &asked)
+	session, err := d.server.executor.OpenSession(ctx, d.caller, o)
 	if err != nil {
 		return nil, err
 	}
-	spec.Note = note
-	session, err := s.open(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	d.c.Set(sessionKey, spec.ID)
-	s.log.LogAttrs(ctx, slog.LevelInfo, "session opened", append(who(d.c), slog.String("environment", spec.Environment.Name),
-		slog.Duration("ttl", spec.TTL), slog.Duration("idle", spec.Idle))...)
+	d.c.Set(sessionKey, session.Info().ID)
 	return &difySandbox{d, session}, nil
 }

@@ -69,10 +69,11 @@ func (s *Server) listEnvironments(c echo.Context) error {
 		MaxBody: s.maxBody, MaxUpload: s.maxUpload, MaxInputs: executor.MaxInputs,
 		Network: s.network != nil,
 	}}
-	if offered := s.sessions; offered != nil {
+	if s.executor.SessionsOffered() == nil {
+		times := s.executor.SessionTimes()
 		answer.Limits.Sessions = true
-		answer.Limits.SessionTTL, answer.Limits.MaxSessionTTL = offered.ttl.Seconds(), offered.maxTTL.Seconds()
-		answer.Limits.SessionIdle = offered.idle.Seconds()
+		answer.Limits.SessionTTL, answer.Limits.MaxSessionTTL = times.TTL.Seconds(), times.MaxTTL.Seconds()
+		answer.Limits.SessionIdle = times.Idle.Seconds()
 	}
 	caller := callerOf(c)
 	for i, e := range s.environments {

@@ -85,7 +85,7 @@ func (s *Server) begin(c echo.Context, w wishes, read reader) (*executor.Run, er
 
 // beginOrder begins a run of a request's caller.
 func (s *Server) beginOrder(c echo.Context, o *executor.Order) (*executor.Run, error) {
-	if o.Session != nil && executor.SessionIDs.MatchString(*o.Session) {
+	if o.Session != nil && executor.IsSessionID(*o.Session) {
 		c.Set(sessionKey, *o.Session)
 	}
 	run, err := s.executor.Begin(c.Request().Context(), callerOf(c), o)

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -224,8 +225,8 @@ func FuzzSessionRequest(f *testing.F) {
 			require.Empty(t, spec.ID)
 			return
 		}
-		require.True(t, spec.TTL >= minSessionTime && spec.TTL <= DefaultMaxSessionTTL, spec.TTL)
-		require.True(t, spec.Idle >= minSessionTime && spec.Idle <= DefaultMaxSessionTTL, spec.Idle)
+		require.True(t, spec.TTL >= time.Second && spec.TTL <= executor.DefaultMaxSessionTTL, spec.TTL)
+		require.True(t, spec.Idle >= time.Second && spec.Idle <= executor.DefaultMaxSessionTTL, spec.Idle)
 		require.Nil(t, spec.Network)
 		for _, in := range spec.Inputs {
 			requireSafeName(t, in.Path)

@@ -69,10 +69,8 @@ type Config struct {
 	FetchAllow     []string      // private hosts that files[].url may name; see egress.NewGuard
 
 	// Sessions are what callers may open; nil: none.
-	Sessions      runner.Sessions
-	SessionTTL    time.Duration // of a session that asks for nothing else; 0 is DefaultSessionTTL
-	MaxSessionTTL time.Duration // that a session may ask for; 0 is DefaultMaxSessionTTL
-	SessionIdle   time.Duration // without a call, of a session that asks for nothing else; 0 is DefaultSessionIdle
+	Sessions     runner.Sessions
+	SessionTimes executor.SessionTimes
 
 	// Network is what runs reach that ask for one, and may have it; nil: none may.
 	Network runner.Network
@@ -106,13 +104,10 @@ type Config struct {
 
 // Defaults of Config's limits.
 const (
-	DefaultMaxIntake     = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
-	DefaultResultTTL     = 24 * time.Hour     // as long as the links in a result work
-	DefaultMaxBody       = 25 << 20           // a long notebook with its old outputs
-	DefaultRetention     = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
-	DefaultSessionTTL    = time.Hour          // a conversation, or a piece of work
-	DefaultMaxSessionTTL = 24 * time.Hour     // its memory is held all the time
-	DefaultSessionIdle   = 15 * time.Minute   // a person reads an answer and writes the next question
+	DefaultMaxIntake = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
+	DefaultResultTTL = 24 * time.Hour     // as long as the links in a result work
+	DefaultMaxBody   = 25 << 20           // a long notebook with its old outputs
+	DefaultRetention = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
 )
 
 // Store keeps what runs leave behind; *storage.Store is one.
@@ -154,9 +149,7 @@ type Server struct {
 	maxTimeout   time.Duration
 	maxBody      int64
 	maxUpload    int64
-	sessions     *sessions // nil: none are offered
 	mcp          *mcp.Handler
-	transfers    intake.Places // files of sessions under way
 	unread       unread
 	connections  *connections
 	network      runner.Network        // nil: none
@@ -206,13 +199,7 @@ func New(cfg Config) (_ *Server, err error) {
 		tracer:       cfg.Tracer,
 		pool:         cfg.Pool,
 	}
-	if cfg.Sessions != nil {
-		s.sessions = &sessions{Sessions: cfg.Sessions, maxTTL: cmp.Or(cfg.MaxSessionTTL, DefaultMaxSessionTTL)}
-		s.sessions.ttl = min(cmp.Or(cfg.SessionTTL, DefaultSessionTTL), s.sessions.maxTTL)
-		s.sessions.idle = min(cmp.Or(cfg.SessionIdle, DefaultSessionIdle), s.sessions.maxTTL)
-	}
 	several := func() bool { return s.keys.Len() > 1 }
-	s.transfers = intake.Places{Most: cmp.Or(cfg.MaxIntake, DefaultMaxIntake), Share: several, What: "files of sessions", Are: "are under way", RetryAfter: transferRetry}
 	s.detached = &intake.Places{Most: maxDetached, Share: several, What: "runs", Are: "go on without a client", RetryAfter: detachedRetry}
 	s.unread.byOwner, s.unread.maxBytes, s.unread.share = map[string]waiting{}, maxUnreadBytes, several
 	s.agents = newAgents(cfg.Agent, several)
@@ -258,7 +245,7 @@ func New(cfg Config) (_ *Server, err error) {
 	}()
 	seen := &witness{next: cfg.Runner, now: s.now}
 	if s.executor, err = executor.New(executor.Config{
-		Runner: seen, Sessions: cfg.Sessions, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
+		Runner: seen, Sessions: cfg.Sessions, SessionTimes: cfg.SessionTimes, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
 		Network: cfg.Network, Dependencies: cfg.Dependencies, Limits: cfg.Limits, MaxTimeout: cfg.MaxTimeout, MaxUpload: cfg.MaxUpload,
 		Intake: s.intake, Fetcher: s.fetcher, Detached: s.detached, Ledger: s.book,
 		Retention: cfg.Retention, StoreStall: cfg.StoreStall, Stored: s.observer.Stored, Tracer: cfg.Tracer, Log: cfg.Log, Now: cfg.Now,

@@ -2,16 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"notebox/executor"
-	"notebox/executor/problem"
-	"notebox/runner"
 )
 
 // Where sessions are.
@@ -19,22 +15,6 @@ const (
 	sessionsPath = "/v1/sessions"
 	sessionPath  = sessionsPath + "/:id"
 )
-
-const (
-	// sessionOpenTime bounds the wait for a session to be open: a sandbox that starts
-	// on a busy host, a kernel in it, and its files.
-	sessionOpenTime = 2 * time.Minute
-	// sessionCallTime bounds every other call of a session but runs and the contents
-	// of files, whose time is in their bytes: a restart waits for processes to end and
-	// for a kernel.
-	sessionCallTime = time.Minute
-)
-
-// sessions are what callers may open.
-type sessions struct {
-	runner.Sessions
-	ttl, maxTTL, idle time.Duration
-}
 
 // sessionKey is where a request's session id is kept in its echo.Context.
 const sessionKey = "session"
@@ -54,14 +34,11 @@ type sessionEntry struct {
 	Network        bool       `json:"network"`
 }
 
-func (s *Server) aboutSession(info runner.SessionInfo) sessionEntry {
+func aboutSession(info executor.SessionInfo) sessionEntry {
 	entry := sessionEntry{
-		ID: info.ID, Environment: info.Environment, CreatedAt: executor.Stamp(info.Created), ExpiresAt: executor.Stamp(info.Expires),
+		ID: info.ID, Language: info.Language, Environment: info.Environment, CreatedAt: executor.Stamp(info.Created), ExpiresAt: executor.Stamp(info.Expires),
 		IdleSeconds: info.Idle.Seconds(), Status: "idle", Waiting: info.Waiting,
 		KernelRestarts: info.KernelRestarts, Network: info.Network,
-	}
-	if env := s.executor.ByName(info.Environment); env != nil {
-		entry.Language = env.Language
 	}
 	if info.Running {
 		entry.Status = "running"
@@ -75,99 +52,76 @@ func (s *Server) aboutSession(info runner.SessionInfo) sessionEntry {
 	return entry
 }
 
-// errNoSessions is the answer of a service that offers none.
-func errNoSessions() *problem.Error {
-	return problem.Forbidden("this service's operator allows no sessions")
-}
-
 // findSession returns the session of a request's path.
-func (s *Server) findSession(c echo.Context) (runner.Session, error) {
-	if s.sessions == nil {
-		return nil, errNoSessions()
-	}
+func (s *Server) findSession(c echo.Context) (*executor.Session, error) {
 	id := c.Param("id")
-	if !executor.SessionIDs.MatchString(id) {
-		return nil, problem.NotFound()
+	if executor.IsSessionID(id) {
+		c.Set(sessionKey, id)
 	}
-	c.Set(sessionKey, id)
-	return s.sessions.Find(ownerOf(c), id)
+	return s.executor.FindSession(callerOf(c), id)
 }
 
-// withSession calls do with the session of a request's path, for a limited time.
-func (s *Server) withSession(c echo.Context, do func(context.Context, runner.Session) error) error {
+// withSession calls do with the session of a request's path.
+func (s *Server) withSession(c echo.Context, do func(context.Context, *executor.Session) error) error {
 	session, err := s.findSession(c)
 	if err != nil {
 		return err
 	}
-	return inTime(c.Request().Context(), sessionCallTime, func(ctx context.Context) error { return do(ctx, session) })
-}
-
-// inTime calls do for a limited time, whose end is a 504.
-func inTime(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err := do(ctx)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
-		return &problem.Error{Status: http.StatusGatewayTimeout, Text: "the sandbox did not answer in time", Cause: err}
-	}
-	return err
+	return do(c.Request().Context(), session)
 }
 
 // listSessions answers GET /v1/sessions.
 func (s *Server) listSessions(c echo.Context) error {
-	if s.sessions == nil {
-		return errNoSessions()
+	all, err := s.executor.SessionsOf(callerOf(c))
+	if err != nil {
+		return err
 	}
 	answer := struct {
 		Sessions []sessionEntry `json:"sessions"`
 	}{[]sessionEntry{}}
-	for _, info := range s.sessions.List(ownerOf(c)) {
-		answer.Sessions = append(answer.Sessions, s.aboutSession(info))
+	for _, info := range all {
+		answer.Sessions = append(answer.Sessions, aboutSession(info))
 	}
 	return fresh(c, http.StatusOK, answer)
 }
 
 // getSession answers GET /v1/sessions/{id}.
 func (s *Server) getSession(c echo.Context) error {
-	session, err := s.findSession(c)
-	if err != nil {
-		return err
-	}
-	return fresh(c, http.StatusOK, s.aboutSession(session.Info()))
+	return s.withSession(c, func(_ context.Context, session *executor.Session) error {
+		return fresh(c, http.StatusOK, aboutSession(session.Info()))
+	})
 }
 
-// closeSession answers DELETE /v1/sessions/{id}. A client that leaves does not stop it.
+// closeSession answers DELETE /v1/sessions/{id}.
 func (s *Server) closeSession(c echo.Context) error {
-	c.SetRequest(c.Request().WithContext(context.WithoutCancel(c.Request().Context())))
-	return s.withSession(c, func(ctx context.Context, session runner.Session) error {
-		if err := session.Close(ctx); err != nil {
-			return err
-		}
-		s.log.LogAttrs(ctx, slog.LevelInfo, "session closed", who(c)...)
-		return c.NoContent(http.StatusNoContent)
+	return s.withSession(c, func(ctx context.Context, session *executor.Session) error {
+		return done(c, session.Close(ctx))
 	})
 }
 
 // interruptSession answers POST /v1/sessions/{id}/interrupt.
 func (s *Server) interruptSession(c echo.Context) error {
-	return s.withSession(c, func(ctx context.Context, session runner.Session) error {
-		if err := session.Interrupt(ctx); err != nil {
-			return err
-		}
-		return c.NoContent(http.StatusNoContent)
+	return s.withSession(c, func(ctx context.Context, session *executor.Session) error {
+		return done(c, session.Interrupt(ctx))
 	})
 }
 
-// restartSession answers POST /v1/sessions/{id}/restart. A client that leaves does not
-// stop it halfway.
+// restartSession answers POST /v1/sessions/{id}/restart.
 func (s *Server) restartSession(c echo.Context) error {
-	c.SetRequest(c.Request().WithContext(context.WithoutCancel(c.Request().Context())))
-	return s.withSession(c, func(ctx context.Context, session runner.Session) error {
+	return s.withSession(c, func(ctx context.Context, session *executor.Session) error {
 		if err := session.Restart(ctx); err != nil {
 			return err
 		}
-		return fresh(c, http.StatusOK, s.aboutSession(session.Info()))
+		return fresh(c, http.StatusOK, aboutSession(session.Info()))
 	})
+}
+
+// done answers what has nothing to say but that it was done.
+func done(c echo.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
 }
 
 // fresh answers what may be another thing the next time.

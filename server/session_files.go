@@ -5,9 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -16,39 +14,7 @@ import (
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/body"
-	"notebox/storage"
 )
-
-// maxListText bounds the paths in one list, in bytes: names are the user's code's, and
-// ten thousand of the longest would be 40 MB.
-const maxListText = 4 << 20
-
-// sessionFile is an entry of a session's /mnt/data, as its owner sees it.
-type sessionFile struct {
-	Path       string          `json:"path"`
-	Name       string          `json:"name"`
-	Kind       runner.FileKind `json:"kind"`
-	Bytes      int64           `json:"bytes"`
-	MediaType  *string         `json:"media_type"` // by the name; null for what is no regular file
-	ModifiedAt time.Time       `json:"modified_at"`
-}
-
-func aboutFile(f runner.FileInfo) sessionFile {
-	entry := sessionFile{Path: executor.DataDir + f.Path, Name: path.Base(f.Path), Kind: f.Kind, ModifiedAt: modified(f)}
-	if f.Kind == runner.FileRegular {
-		entry.Bytes, entry.MediaType = max(0, f.Size), new(storage.NamedType(entry.Name))
-	}
-	return entry
-}
-
-// modified is the time that the user's programs have set, where JSON has it.
-func modified(f runner.FileInfo) time.Time {
-	t := f.Modified.UTC().Truncate(time.Millisecond)
-	if t.Year() < 0 || t.Year() > 9999 {
-		return time.Unix(0, 0).UTC()
-	}
-	return t
-}
 
 // sessionPathOf reads the path below /mnt/data from a request's, as it was sent. As in
 // fileKey, each component is unescaped once and by itself. Names are what the user's
@@ -79,17 +45,15 @@ func givenPath(field, given string) (string, error) {
 }
 
 // withFiles calls do with the session of a request's path, within a place for it.
-func (s *Server) withFiles(c echo.Context, do func(runner.Session) error) error {
-	session, err := s.findSession(c)
-	if err != nil {
-		return err
-	}
-	leave, err := s.transfers.Enter(ownerOf(c))
-	if err != nil {
-		return err
-	}
-	defer outgoingOf(c).whenSent(leave)
-	return do(session)
+func (s *Server) withFiles(c echo.Context, do func(context.Context, *executor.Session) error) error {
+	return s.withSession(c, func(ctx context.Context, session *executor.Session) error {
+		leave, err := session.EnterFiles()
+		if err != nil {
+			return err
+		}
+		defer outgoingOf(c).whenSent(leave)
+		return do(ctx, session)
+	})
 }
 
 // listSessionFiles answers GET /v1/sessions/{id}/files.
@@ -108,47 +72,28 @@ func (s *Server) listSessionFiles(c echo.Context) error {
 			return err
 		}
 	}
-	return s.withFiles(c, func(session runner.Session) error {
-		return inTime(c.Request().Context(), sessionCallTime, func(ctx context.Context) error {
-			found, more, err := session.List(ctx, folder, *recursive)
-			if err != nil {
-				return err
-			}
-			return fresh(c, http.StatusOK, listed(found, more))
-		})
+	return s.withFiles(c, func(ctx context.Context, session *executor.Session) error {
+		found, more, err := session.ListFiles(ctx, folder, *recursive)
+		if err != nil {
+			return err
+		}
+		return fresh(c, http.StatusOK, fileList{found, more})
 	})
 }
 
 type fileList struct {
-	Files []sessionFile `json:"files"`
-	More  bool          `json:"more"`
-}
-
-func listed(found []runner.FileInfo, more bool) fileList {
-	list, left := fileList{Files: []sessionFile{}, More: more}, maxListText
-	for _, f := range found {
-		if left -= len(f.Path); left < 0 {
-			list.More = true
-			break
-		}
-		list.Files = append(list.Files, aboutFile(f))
-	}
-	return list
+	Files []executor.FileEntry `json:"files"`
+	More  bool                 `json:"more"`
 }
 
 // deleteSessionFile answers DELETE /v1/sessions/{id}/files/{path}.
 func (s *Server) deleteSessionFile(c echo.Context) error {
-	return s.withFiles(c, func(session runner.Session) error {
+	return s.withFiles(c, func(ctx context.Context, session *executor.Session) error {
 		name, ok := sessionPathOf(c.Request().URL, c.Param("id"))
 		if !ok {
 			return problem.NotFound()
 		}
-		return inTime(c.Request().Context(), sessionCallTime, func(ctx context.Context) error {
-			if err := session.Delete(ctx, name); err != nil {
-				return err
-			}
-			return c.NoContent(http.StatusNoContent)
-		})
+		return done(c, session.DeleteFile(ctx, name))
 	})
 }
 
@@ -171,22 +116,20 @@ func (s *Server) moveSessionFile(c echo.Context) error {
 	if mediaType, _, err := body.TypeOf(r); err != nil || mediaType != echo.MIMEApplicationJSON {
 		return errors.Join(err, body.UnsupportedMedia("Content-Type: a move is application/json"))
 	}
-	return s.withFiles(c, func(session runner.Session) error {
+	return s.withFiles(c, func(ctx context.Context, session *executor.Session) error {
 		from, to, overwrite, err := readMove(r)
 		if err != nil {
 			return err
 		}
-		return inTime(r.Context(), sessionCallTime, func(ctx context.Context) error {
-			moved, err := session.Move(ctx, from, to, overwrite)
-			var failed *runner.FileError
-			if errors.As(err, &failed) {
-				return executor.OfSessionFile(map[bool]string{true: "from", false: "to"}[failed.Path == from], failed)
-			}
-			if err != nil {
-				return err
-			}
-			return fresh(c, http.StatusOK, aboutFile(moved))
-		})
+		moved, err := session.MoveFile(ctx, from, to, overwrite)
+		var failed *runner.FileError
+		if errors.As(err, &failed) {
+			return executor.OfSessionFile(map[bool]string{true: "from", false: "to"}[failed.Path == from], failed)
+		}
+		if err != nil {
+			return err
+		}
+		return fresh(c, http.StatusOK, moved)
 	})
 }
 

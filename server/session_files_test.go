@@ -304,7 +304,7 @@ func TestTransfersAreBounded(t *testing.T) {
 		return status, func() { send.Close() }
 	}
 	places := func(n int) {
-		require.Eventually(t, func() bool { return s.server.transfers.Taken() == n }, sessionPatience, time.Millisecond)
+		require.Eventually(t, func() bool { return s.server.executor.Transfers() == n }, sessionPatience, time.Millisecond)
 	}
 	first, endFirst := hold(ofA+"/x", "a")
 	places(1)

@@ -44,7 +44,8 @@ func (s *service) inSession(id, fields string) answer {
 }
 
 func TestRunsInASession(t *testing.T) {
-	s := withSessions(t, calculating())
+	calculator := calculating()
+	s := withSessions(t, calculator)
 	id := s.open(`{"files":[{"name":"in.csv","content":"MQ=="}]}`).ID
 	run := func(fields string) replyJSON {
 		t.Helper()
@@ -100,7 +101,7 @@ func TestRunsInASession(t *testing.T) {
 	require.Contains(t, r.Hint, "files of this session are kept")
 	require.Equal(t, "made.txt=made\n", strings.TrimPrefix(run(`"code":"names"`).Text, "in.csv=2\n"))
 
-	s.server.sessions.Sessions.(*runnertest.FakeSessions).LoseKernel("", id)
+	calculator.LoseKernel("", id)
 	r = run(`"code":"names"`)
 	require.Equal(t, "ok", r.Status)
 	require.True(t, r.Session.KernelRestarted)

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -22,9 +21,6 @@ import (
 
 // sniffed is how many bytes of a file its type is told by.
 const sniffed = 512
-
-// transferRetry is when to come back to a service that has too many files under way.
-const transferRetry = 2 * time.Second
 
 // readSmall reads a body of a few bytes.
 func readSmall(r *http.Request, most int64) ([]byte, error) {
@@ -43,27 +39,22 @@ func readSmall(r *http.Request, most int64) ([]byte, error) {
 
 // readSessionFile answers GET and HEAD /v1/sessions/{id}/files/{path}.
 func (s *Server) readSessionFile(c echo.Context) error {
-	return s.withFiles(c, func(session runner.Session) error {
+	return s.withFiles(c, func(ctx context.Context, session *executor.Session) error {
 		r := c.Request()
 		name, ok := sessionPathOf(r.URL, c.Param("id"))
 		if !ok {
 			return problem.NotFound()
 		}
-		ctx, cancel := context.WithCancelCause(r.Context())
-		defer cancel(nil)
-		after := s.pace.stall
-		stall := time.AfterFunc(after, func() { cancel(executor.ErrStalled) })
-		defer stall.Stop()
-		info, content, err := session.Read(ctx, name)
+		info, content, err := session.ReadFile(ctx, name)
 		if err != nil {
-			return stalled(ctx, err)
+			return err
 		}
 		defer content.Close()
 		direct(c)
-		file := bufio.NewReaderSize(&stallingReader{content, stall, after}, sniffed)
-		head, err := file.Peek(int(min(sniffed, max(0, info.Size))))
-		if err != nil || info.Size < 0 {
-			return stalled(ctx, &runner.FileError{Code: runner.FileBusy, Path: name, Message: "it was changed while it was read"})
+		file := bufio.NewReaderSize(content, sniffed)
+		head, err := file.Peek(int(min(sniffed, info.Size)))
+		if err != nil {
+			return executor.Unread(name, err)
 		}
 		describeSessionFile(c.Response().Header(), info, head)
 		c.Response().WriteHeader(http.StatusOK)
@@ -88,35 +79,13 @@ func describeSessionFile(h http.Header, info runner.FileInfo, head []byte) {
 	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
 	h.Set(echo.HeaderCacheControl, "no-store")
 	h.Set(echo.HeaderContentLength, fmt.Sprint(info.Size))
-	h.Set(echo.HeaderLastModified, modified(info).Format(http.TimeFormat))
-}
-
-// stalled is the error of a sandbox that was waited for; it did not answer where the
-// cause of ctx says so.
-func stalled(ctx context.Context, err error) error {
-	if context.Cause(ctx) == executor.ErrStalled {
-		return &problem.Error{Status: http.StatusGatewayTimeout, Text: "the sandbox did not answer in time", Cause: err}
-	}
-	return err
-}
-
-// stallingReader lets a timer go while it is read.
-type stallingReader struct {
-	io.Reader
-	stall *time.Timer
-	after time.Duration
-}
-
-func (r *stallingReader) Read(p []byte) (int, error) {
-	r.stall.Reset(r.after)
-	defer r.stall.Stop()
-	return r.Reader.Read(p)
+	h.Set(echo.HeaderLastModified, executor.ModifiedAt(info).Format(http.TimeFormat))
 }
 
 // writeSessionFile answers PUT /v1/sessions/{id}/files/{path}: the body, of whatever
 // type, is the content. A body that is not whole leaves nothing.
 func (s *Server) writeSessionFile(c echo.Context) error {
-	return s.withFiles(c, func(session runner.Session) error {
+	return s.withFiles(c, func(ctx context.Context, session *executor.Session) error {
 		r := c.Request()
 		if _, _, err := body.TypeOf(r); err != nil { // of an encoding
 			return err
@@ -128,33 +97,20 @@ func (s *Server) writeSessionFile(c echo.Context) error {
 		if _, why := executor.CleanName(name); why != "" {
 			return problem.Malformed("path", "%s", why)
 		}
-		most := min(s.maxUpload, s.dataSizeOf(session))
+		most := min(s.maxUpload, session.DataSize())
 		if r.ContentLength > most {
 			return problem.TooLarge("", "the body is larger than %d bytes", most)
 		}
 		whole := &executor.WatchedReader{Reader: http.MaxBytesReader(nil, r.Body, most)}
-		timed, steady, stop := executor.WatchStall(r.Context(), whole, s.pace.stall)
-		defer stop()
-		isNew := isMissing(timed, session, name)
-		written, err := session.Write(timed, name, steady)
+		written, isNew, err := session.WriteFile(ctx, name, whole)
 		switch {
 		case whole.Failed != nil:
 			return body.Problem(whole.Failed, body.NotWhole)
 		case err != nil:
-			return stalled(timed, err)
+			return err
 		case isNew:
-			return fresh(c, http.StatusCreated, aboutFile(written))
+			return fresh(c, http.StatusCreated, written)
 		}
-		return fresh(c, http.StatusOK, aboutFile(written))
+		return fresh(c, http.StatusOK, written)
 	})
-}
-
-// isMissing is whether there is no such file at this moment.
-func isMissing(ctx context.Context, session runner.Session, name string) bool {
-	_, content, err := session.Read(ctx, name)
-	if err == nil {
-		_ = content.Close() // nothing was read
-	}
-	var failed *runner.FileError
-	return errors.As(err, &failed) && failed.Code == runner.FileNotFound
 }

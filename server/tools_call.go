@@ -115,17 +115,15 @@ func (s *Server) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]t
 		return s.toolLanguages(caller, wanted)
 	}
 	var live *environments.Environment
-	if s.sessions != nil {
-		if session, err := s.sessions.Find(caller.Owner(), string(*asked.Session)); err == nil { // else the run is refused
-			live = s.executor.ByName(session.Info().Environment)
-		}
+	if session, err := s.executor.FindSession(caller, string(*asked.Session)); err == nil { // else the run is refused
+		live = s.executor.ByName(session.Info().Environment)
 	}
 	command := executor.IsBash(wanted)
 	if live != nil && (wanted == "" || command) {
 		wanted = live.Language
 	}
 	all, err := s.languagesBeside(live, caller, wanted)
-	beside := tool.Language{Name: executor.Bash, Aliases: executor.BashNames}
+	beside := tool.Language{Name: executor.Bash, Aliases: executor.BashNames()}
 	if command {
 		return slices.Insert(all, 0, beside), err
 	}

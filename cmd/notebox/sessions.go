@@ -6,6 +6,7 @@ import (
 	"flag"
 	"time"
 
+	"notebox/executor"
 	"notebox/runner"
 	"notebox/server"
 )
@@ -22,9 +23,9 @@ type sessionSettings struct {
 }
 
 func (s *sessionSettings) register(f *flag.FlagSet) {
-	f.DurationVar(&s.ttl, "session-ttl", server.DefaultSessionTTL, "End a session after this time, in use or not, unless it asks for another time.")
-	f.DurationVar(&s.maxTTL, "max-session-ttl", server.DefaultMaxSessionTTL, "Let no session ask for a longer life.")
-	f.DurationVar(&s.idle, "session-idle", server.DefaultSessionIdle, "End a session that nobody has used for this time, unless it asks for another time.")
+	f.DurationVar(&s.ttl, "session-ttl", executor.DefaultSessionTTL, "End a session after this time, in use or not, unless it asks for another time.")
+	f.DurationVar(&s.maxTTL, "max-session-ttl", executor.DefaultMaxSessionTTL, "Let no session ask for a longer life.")
+	f.DurationVar(&s.idle, "session-idle", executor.DefaultSessionIdle, "End a session that nobody has used for this time, unless it asks for another time.")
 	f.IntVar(&s.max, "max-sessions", runner.DefaultMaxSessions, "Let at most this `number` of sessions be open, each with a sandbox of its own; with 0 none may be opened, and the sessions of an earlier process end.")
 }
 
@@ -64,7 +65,7 @@ func (p *program) openSessions(ctx context.Context, cfg *server.Config, admissio
 			p.log.Info("sessions of an earlier process", "go_on", open, "lost", over)
 		}
 		cfg.Sessions = p.sessions
-		cfg.SessionTTL, cfg.MaxSessionTTL, cfg.SessionIdle = s.ttl, s.maxTTL, s.idle
+		cfg.SessionTimes = executor.SessionTimes{TTL: s.ttl, MaxTTL: s.maxTTL, Idle: s.idle}
 	}
 	if err := p.reap(ctx); err != nil {
 		return err

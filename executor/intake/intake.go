@@ -48,6 +48,14 @@ func (i *Intake) Workspace(owner string) *Workspace {
 // back, and may be called again.
 func (i *Intake) Enter(owner string) (leave func(), err error) { return i.places.Enter(owner) }
 
+// Transfers returns as many places, shared in the same way, for files of sessions under way.
+func (i *Intake) Transfers() *Places {
+	return &Places{Most: i.places.Most, Share: i.places.Share, What: "files of sessions", Are: "are under way", RetryAfter: transferRetry}
+}
+
+// transferRetry is when to come back to a service that has too many files under way.
+const transferRetry = 2 * time.Second
+
 // Taken is how many places are taken.
 func (i *Intake) Taken() int { return i.places.Taken() }
 

@@ -1,11 +1,14 @@
 package executor
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"path"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"notebox/executor/intake"
 	"notebox/executor/problem"
@@ -73,61 +76,74 @@ func (s *Session) ListFiles(ctx context.Context, folder string, recursive bool) 
 	return files, more, nil
 }
 
-// ReadFile returns a file and its content, which must be closed. A sandbox that gives no byte
-// for StoreStall is an error.
-func (s *Session) ReadFile(ctx context.Context, name string) (runner.FileInfo, io.ReadCloser, error) {
+// SessionFile is a file of a session, and its content: Size bytes, or an error. It must be
+// closed.
+type SessionFile struct {
+	runner.FileInfo
+	MediaType string // by its name and its first bytes
+	*sessionContent
+}
+
+// ReadFile returns a file. A sandbox that gives no byte for StoreStall is an error.
+func (s *Session) ReadFile(ctx context.Context, name string) (*SessionFile, error) {
 	timed, cancel := context.WithCancelCause(ctx)
 	stall := time.AfterFunc(s.x.stall, func() { cancel(ErrStalled) })
 	info, content, err := s.live.Read(timed, name)
 	stall.Stop()
-	if err == nil && info.Size < 0 {
-		_ = content.Close() // nothing was read
-		err = changed(name)
-	}
 	if err != nil {
-		err = stalled(timed, err)
-		cancel(nil)
-		return info, nil, err
+		defer cancel(nil)
+		return nil, stalled(timed, err)
 	}
-	return info, &sessionContent{content, timed, cancel, stall, s.x.stall}, nil
+	from := &sessionContent{from: content, timed: timed, cancel: cancel, stall: stall, after: s.x.stall}
+	from.sniffed = bufio.NewReaderSize(readerFunc(from.read), sniffed)
+	head, err := from.sniffed.Peek(int(min(sniffed, max(0, info.Size))))
+	if err != nil || info.Size < 0 {
+		defer from.Close()
+		return nil, stalled(timed, changed(name))
+	}
+	return &SessionFile{info, storage.MediaType(path.Base(info.Path), head), from}, nil
 }
+
+// sniffed is how many bytes of a file its type is told by.
+const sniffed = 512
 
 // changed is the error of a file whose content is not what was told of it.
 func changed(name string) error {
 	return &runner.FileError{Code: runner.FileBusy, Path: name, Message: "it was changed while it was read"}
 }
 
-// Unread is the error of content of ReadFile that ended too early, by err.
-func Unread(name string, err error) error {
-	if errors.As(err, new(*problem.Error)) {
-		return err
-	}
-	return changed(name)
-}
-
 // sessionContent lets a timer go while it is read.
 type sessionContent struct {
-	io.ReadCloser
-	timed  context.Context
-	cancel context.CancelCauseFunc
-	stall  *time.Timer
-	after  time.Duration
+	from    io.ReadCloser
+	sniffed *bufio.Reader
+	timed   context.Context
+	cancel  context.CancelCauseFunc
+	stall   *time.Timer
+	after   time.Duration
 }
 
-func (c *sessionContent) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (c *sessionContent) Read(p []byte) (int, error) { return c.sniffed.Read(p) }
+
+func (c *sessionContent) read(p []byte) (int, error) {
 	c.stall.Reset(c.after)
 	defer c.stall.Stop()
-	n, err := c.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
-		err = stalled(c.timed, err)
-	}
-	return n, err
+	return c.from.Read(p)
 }
 
+// Close implements io.Closer.
 func (c *sessionContent) Close() error {
 	defer c.cancel(nil)
-	return c.ReadCloser.Close()
+	return c.from.Close()
 }
+
+// readerFunc is an io.Reader.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// MaxFile is how large a file that is written may be, in bytes.
+func (s *Session) MaxFile() int64 { return min(s.x.maxUpload, s.DataSize()) }
 
 // WriteFile makes or replaces a file. Content that ends with an error leaves nothing. isNew is
 // whether there was none before.
@@ -198,4 +214,33 @@ func stalled(ctx context.Context, err error) error {
 		return &problem.Error{Status: problem.StatusTimeout, Text: "the sandbox did not answer in time", Cause: err}
 	}
 	return err
+}
+
+// IsComponent reports whether text is one component of a path that leads down.
+func IsComponent(text string) bool {
+	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/\x00") && utf8.ValidString(text)
+}
+
+// IsPath reports whether text is a path that leads below /mnt/data. Names are what the
+// user's code may have made: any bytes but NUL, as UTF-8.
+func IsPath(text string) bool {
+	for part := range strings.SplitSeq(text, "/") {
+		if !IsComponent(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// GivenPath reads a path of a request's field, with or without /mnt/data before it. "" is
+// /mnt/data.
+func GivenPath(field, given string) (string, error) {
+	if given == "" || given+"/" == DataDir || given == DataDir {
+		return "", nil
+	}
+	given = strings.TrimSuffix(strings.TrimPrefix(given, DataDir), "/")
+	if !IsPath(given) {
+		return "", problem.Unfit(field, "is no path within %s", DataDir)
+	}
+	return given, nil
 }

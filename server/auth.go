@@ -43,9 +43,6 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		c.Set(callerKey, caller)
 		s.connections.good(c.Request().Context(), caller.Owner())
-		if isInside(c.Request().Context()) { // it was counted where it came in
-			return next(c)
-		}
 		if err := caller.Request(); err != nil {
 			return err
 		}

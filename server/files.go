@@ -215,7 +215,7 @@ func pathAfter(u *url.URL, prefix string) ([]string, bool) {
 	parts := strings.Split(escaped, "/")
 	for i, part := range parts {
 		plain, err := url.PathUnescape(part)
-		if err != nil || !isComponent(plain) {
+		if err != nil || !executor.IsComponent(plain) {
 			return nil, false
 		}
 		parts[i] = plain

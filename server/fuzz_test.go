@@ -251,7 +251,7 @@ func FuzzSessionPath(f *testing.F) {
 		require.True(t, utf8.ValidString(name))
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		if given, err := givenPath("path", path); err == nil && given != "" {
+		if given, err := executor.GivenPath("path", path); err == nil && given != "" {
 			below(t, given)
 		}
 		u, err := url.ParseRequestURI(prefix + path)
@@ -267,7 +267,7 @@ func FuzzSessionPath(f *testing.F) {
 		require.True(t, ok)
 		require.Equal(t, name, again)
 		h := http.Header{}
-		describeSessionFile(h, runner.FileInfo{Path: name, Size: 1}, []byte("x"))
+		describeSessionFile(h, &executor.SessionFile{FileInfo: runner.FileInfo{Path: name, Size: 1}, MediaType: storage.MediaType(name, []byte("x"))})
 		for header, values := range h {
 			require.Regexp(t, `^[ -~]*$`, values[0], header)
 		}

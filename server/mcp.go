@@ -11,7 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
-	"notebox/access"
+	"notebox/agent/tool"
+	"notebox/environments"
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
@@ -88,81 +89,33 @@ func messages(raw []byte) (n int) {
 	return n
 }
 
-// executeForMCP runs code of calls. base is what the first of their clients came to.
-func (s *Server) executeForMCP(base string) mcp.Execute {
-	return func(ctx context.Context, head http.Header, e mcp.Execution, said func(string)) ([]byte, error) {
-		caller, err := s.keys.Caller(presentedKey(head))
-		if err != nil {
-			p := needsKey()
-			return nil, &mcp.Refusal{Status: int(p.Status), Detail: p.Detail()}
-		}
-		who := []slog.Attr{slog.String("owner", caller.Owner()), slog.String("caller", caller.Name()), slog.String("session", e.Session)}
-		run, raw, err := s.runForMCP(ctx, caller, mcp.BaseOf(base, s.publicURL, head), e, said)
-		if run != nil {
-			who = append(who, slog.String("run", run.ID))
-		}
-		if err == nil || ctx.Err() != nil {
-			s.log.LogAttrs(ctx, slog.LevelInfo, "a call of MCP", who...)
-			return raw, err
-		}
-		p := problemOf(err)
-		if why := refusalOf(p); why != "" {
-			s.observer.Refused(why)
-		}
-		who = append(who, slog.Int("status", int(p.Status)))
-		if p.Cause != nil {
-			who = append(who, slog.String("error", p.Cause.Error()))
-		}
-		s.log.LogAttrs(ctx, levelOf(p), "a call of MCP failed", who...)
+// mcpCaller is the Service of who sent these headers.
+func (s *Server) mcpCaller(head http.Header, base string) (mcp.Service, error) {
+	caller, err := s.keys.Caller(presentedKey(head))
+	if err != nil {
+		p := needsKey()
 		return nil, &mcp.Refusal{Status: int(p.Status), Detail: p.Detail()}
 	}
+	return &mcp.Local{
+		Executor: s.executor, Caller: caller, Base: base, MaxCode: s.maxBody, Told: s.toldOfMCP, Log: s.log,
+		Languages: func() (tool.About, error) {
+			about := s.aboutTool()
+			about.Languages = s.languagesOf(caller, func(e *environments.Environment) bool { return s.available(e.Name) })
+			return about, nil
+		},
+	}, nil
 }
 
-func (s *Server) runForMCP(ctx context.Context, caller *access.Caller, base string, e mcp.Execution, said func(string)) (*executor.Run, []byte, error) {
-	if err := caller.MayBeginRun(); err != nil {
-		return nil, nil, err
+// toldOfMCP gives an error of a call its public face, and tells the log and the Observer.
+func (s *Server) toldOfMCP(ctx context.Context, err error, who ...slog.Attr) *problem.Error {
+	p := problemOf(err)
+	if why := refusalOf(p); why != "" {
+		s.observer.Refused(why)
 	}
-	if int64(len(e.Code)) > s.maxBody {
-		return nil, nil, problem.TooLarge("code", "is larger than %d bytes", s.maxBody)
+	who = append(who, slog.Int("status", int(p.Status)))
+	if p.Cause != nil {
+		who = append(who, slog.String("error", p.Cause.Error()))
 	}
-	o := &executor.Order{Code: &e.Code, Language: &e.Language, Dependencies: e.Dependencies, Base: base}
-	if e.Session != "" {
-		o.Session = &e.Session
-	}
-	if e.Timeout != 0 {
-		o.Timeout = &e.Timeout
-	}
-	run, err := s.executor.Begin(ctx, caller, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer run.Leave()
-	run.Start(sayer(said))
-	reply, err := run.Wait(ctx)
-	if err != nil {
-		return run, nil, err
-	}
-	return run, reply.Bytes(), nil
+	s.log.LogAttrs(ctx, levelOf(p), "a call of MCP failed", who...)
+	return p
 }
-
-// sayer hears of the text that a run puts out.
-type sayer func(string)
-
-// Install implements executor.Listener.
-func (s sayer) Install(text string) { s(text) }
-
-// Output implements executor.Listener.
-func (s sayer) Output(entry any) {
-	if text, ok := entry.(executor.StreamOutput); ok {
-		s(text.Text)
-	}
-}
-
-// Accepted implements executor.Listener.
-func (sayer) Accepted() {}
-
-// Clear implements executor.Listener.
-func (sayer) Clear(int) {}
-
-// File implements executor.Listener.
-func (sayer) File(executor.File) {}

@@ -46,10 +46,9 @@ func (s *Server) deliver(next echo.HandlerFunc) echo.HandlerFunc {
 		defer gone()
 		o := &outgoing{
 			ResponseWriter: c.Response().Writer, log: s.log, unread: &s.unread, gone: gone,
-			owner:    func() string { return ownerOf(c) },
-			backlog:  backlog{work: s.intake.Spool()},
-			isDirect: isInside(ctx), // it is read as it comes
-			wake:     make(chan struct{}, 1), ended: make(chan struct{}),
+			owner:   func() string { return ownerOf(c) },
+			backlog: backlog{work: s.intake.Spool()},
+			wake:    make(chan struct{}, 1), ended: make(chan struct{}),
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
 		c.Response().Writer = o

@@ -265,7 +265,7 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
-	s.mcp = mcp.NewHandler(inside{s.echo}, s.executeForMCP, s.log)
+	s.mcp = mcp.NewHandler(s.mcpCaller, s.log)
 	return s, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -22,26 +21,6 @@ import (
 func sessionPathOf(u *url.URL, id string) (string, bool) {
 	parts, ok := pathAfter(u, sessionsPath+"/"+id+"/files/")
 	return strings.Join(parts, "/"), ok
-}
-
-// isComponent is whether text is one component of a path that leads down.
-func isComponent(text string) bool {
-	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/\x00") && utf8.ValidString(text)
-}
-
-// givenPath reads a path of a body or a query, with or without /mnt/data before it; ""
-// is /mnt/data.
-func givenPath(field, given string) (string, error) {
-	if given == "" || given+"/" == executor.DataDir || given == executor.DataDir {
-		return "", nil
-	}
-	given = strings.TrimSuffix(strings.TrimPrefix(given, executor.DataDir), "/")
-	for part := range strings.SplitSeq(given, "/") {
-		if !isComponent(part) {
-			return "", problem.Unfit(field, "is no path within %s", executor.DataDir)
-		}
-	}
-	return given, nil
 }
 
 // withFiles calls do with the session of a request's path, within a place for it.
@@ -62,7 +41,7 @@ func (s *Server) listSessionFiles(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	folder, err := givenPath("path", query.Get("path"))
+	folder, err := executor.GivenPath("path", query.Get("path"))
 	if err != nil {
 		return err
 	}
@@ -148,7 +127,7 @@ func readMove(r *http.Request) (from, to string, overwrite bool, err error) {
 	case req.To == nil:
 		return "", "", false, problem.Malformed("to", "is missing")
 	}
-	if from, err = givenPath("from", string(*req.From)); err == nil && from == "" {
+	if from, err = executor.GivenPath("from", string(*req.From)); err == nil && from == "" {
 		err = problem.Unfit("from", "is /mnt/data itself, which stays where it is")
 	}
 	if err != nil {

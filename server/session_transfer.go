@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +13,9 @@ import (
 
 	"notebox/executor"
 	"notebox/executor/problem"
-	"notebox/runner"
 	"notebox/server/body"
 	"notebox/storage"
 )
-
-// sniffed is how many bytes of a file its type is told by.
-const sniffed = 512
 
 // readSmall reads a body of a few bytes.
 func readSmall(r *http.Request, most int64) ([]byte, error) {
@@ -45,23 +40,18 @@ func (s *Server) readSessionFile(c echo.Context) error {
 		if !ok {
 			return problem.NotFound()
 		}
-		info, content, err := session.ReadFile(ctx, name)
+		file, err := session.ReadFile(ctx, name)
 		if err != nil {
 			return err
 		}
-		defer content.Close()
+		defer file.Close()
 		direct(c)
-		file := bufio.NewReaderSize(content, sniffed)
-		head, err := file.Peek(int(min(sniffed, info.Size)))
-		if err != nil {
-			return executor.Unread(name, err)
-		}
-		describeSessionFile(c.Response().Header(), info, head)
+		describeSessionFile(c.Response().Header(), file)
 		c.Response().WriteHeader(http.StatusOK)
 		if r.Method == http.MethodHead {
 			return nil
 		}
-		if _, err := io.CopyN(c.Response(), file, info.Size); err != nil { // the client notices by the length
+		if _, err := io.CopyN(c.Response(), file, file.Size); err != nil { // the client notices by the length
 			if unsent := (*unsentError)(nil); errors.As(err, &unsent) {
 				return err
 			}
@@ -72,14 +62,14 @@ func (s *Server) readSessionFile(c echo.Context) error {
 }
 
 // describeSessionFile says what a file is, and that it is no page of this service.
-func describeSessionFile(h http.Header, info runner.FileInfo, head []byte) {
-	name := path.Base(info.Path)
-	h.Set(echo.HeaderContentType, contentType(storage.MediaType(name, head)))
+func describeSessionFile(h http.Header, file *executor.SessionFile) {
+	name := path.Base(file.Path)
+	h.Set(echo.HeaderContentType, contentType(file.MediaType))
 	h.Set(echo.HeaderContentDisposition, storage.Object{Name: name}.Disposition()) // of no type: a download
 	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
 	h.Set(echo.HeaderCacheControl, "no-store")
-	h.Set(echo.HeaderContentLength, fmt.Sprint(info.Size))
-	h.Set(echo.HeaderLastModified, executor.ModifiedAt(info).Format(http.TimeFormat))
+	h.Set(echo.HeaderContentLength, fmt.Sprint(file.Size))
+	h.Set(echo.HeaderLastModified, executor.ModifiedAt(file.FileInfo).Format(http.TimeFormat))
 }
 
 // writeSessionFile answers PUT /v1/sessions/{id}/files/{path}: the body, of whatever
@@ -97,7 +87,7 @@ func (s *Server) writeSessionFile(c echo.Context) error {
 		if _, why := executor.CleanName(name); why != "" {
 			return problem.Malformed("path", "%s", why)
 		}
-		most := min(s.maxUpload, session.DataSize())
+		most := session.MaxFile()
 		if r.ContentLength > most {
 			return problem.TooLarge("", "the body is larger than %d bytes", most)
 		}

@@ -82,7 +82,6 @@ func (s *Server) toolLanguages(caller *access.Caller, wanted string) ([]tool.Lan
 // languagesBeside are toolLanguages where an environment has a session that lives: that
 // needs no image any more. live may be nil.
 func (s *Server) languagesBeside(live *environments.Environment, caller *access.Caller, wanted string) ([]tool.Language, error) {
-	var all []tool.Language
 	there := func(e *environments.Environment) bool { return e == live || s.available(e.Name) }
 	first := s.executor.ByLanguage(wanted)
 	switch {
@@ -93,6 +92,19 @@ func (s *Server) languagesBeside(live *environments.Environment, caller *access.
 	case !there(first):
 		return nil, s.executor.MustBeAvailable(first)
 	}
+	all := s.languagesOf(caller, there)
+	if len(all) == 0 {
+		return nil, problem.NotFound()
+	}
+	if i := slices.IndexFunc(all, func(l tool.Language) bool { return first != nil && l.Name == first.Language }); i > 0 {
+		l := all[i]
+		all = slices.Insert(slices.Delete(all, i, i+1), 0, l)
+	}
+	return all, nil
+}
+
+// languagesOf are those that a caller sees and that are there, the default first.
+func (s *Server) languagesOf(caller *access.Caller, there func(*environments.Environment) bool) (all []tool.Language) {
 	for i := range s.environments {
 		e := &s.environments[i]
 		if !caller.Sees(e.Name, e.Language) || !there(e) {
@@ -102,16 +114,9 @@ func (s *Server) languagesBeside(live *environments.Environment, caller *access.
 		if s.executor.CanInstall(e) {
 			l.Dependencies, l.Allowed = e.Dependencies.Notation, s.dependencies.Allowed()
 		}
-		if e == first {
-			all = slices.Insert(all, 0, l)
-		} else {
-			all = append(all, l)
-		}
+		all = append(all, l)
 	}
-	if len(all) == 0 {
-		return nil, problem.NotFound()
-	}
-	return all, nil
+	return all
 }
 
 func packageNames(env *environments.Environment) (names []string) {

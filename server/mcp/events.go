@@ -10,20 +10,8 @@ import (
 	"io"
 )
 
-// Execution is what a call runs: the body of POST /v1/execute.
-type Execution struct {
-	Code     string  `json:"code"`
-	Language string  `json:"language,omitempty"`
-	Session  string  `json:"session,omitempty"`
-	Timeout  float64 `json:"timeout,omitempty"`
-
-	Dependencies []string `json:"dependencies,omitempty"`
-}
-
-// execute runs code, and tells said of the text that its installer and it put out
-// meanwhile. It returns
-// the whole reply.
-func (a API) execute(ctx context.Context, e Execution, said func(string)) ([]byte, error) {
+// Run implements Service.
+func (a API) Run(ctx context.Context, e Execution, said func(string)) ([]byte, error) {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("notebox: %w", err)

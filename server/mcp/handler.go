@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -32,14 +31,14 @@ const (
 	MaxValues = 10_000
 	// idHeader names an MCP session.
 	idHeader = "Mcp-Session-Id"
-	// hostHeader has the Host of a request until the call that it makes; no client's comes through.
-	hostHeader = "Notebox-Mcp-Host"
+	// baseHeader has what links start with, from a request to the call that it makes; no
+	// client's comes through.
+	baseHeader = "Notebox-Mcp-Base"
 )
 
 // Handler serves MCP over streamable HTTP.
 type Handler struct {
-	doer   Doer
-	run    func(base string) Execute // nil: doer runs code too
+	of     Callers
 	log    *slog.Logger
 	idle   time.Duration // SessionTimeout, but for tests
 	owners struct {
@@ -57,11 +56,13 @@ type owned struct {
 	handler *sdk.StreamableHTTPHandler
 }
 
-// NewHandler returns one whose calls go to doer, under the keys that came with them, but for
-// those that run code: run makes what does that, with links that start with base; nil: doer
-// does.
-func NewHandler(doer Doer, run func(base string) Execute, log *slog.Logger) *Handler {
-	h := &Handler{doer: doer, run: run, log: log, idle: SessionTimeout}
+// Callers returns the Service of who sent these headers. base is what links start with. Its
+// error is a *Refusal where the key is not known any more.
+type Callers func(head http.Header, base string) (Service, error)
+
+// NewHandler returns one whose calls go to the Services of their callers.
+func NewHandler(of Callers, log *slog.Logger) *Handler {
+	h := &Handler{of: of, log: log, idle: SessionTimeout}
 	h.owners.all = map[string]*owned{}
 	h.streams, h.end = context.WithCancel(context.Background())
 	_, _ = rand.Read(h.secret[:]) // it does not fail
@@ -78,8 +79,8 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, owner, base stri
 		defer context.AfterFunc(h.streams, cancel)()
 	}
 	r = r.Clone(ctx)
-	r.Header.Set(hostHeader, r.Host)
-	o, err := h.of(r, owner, base)
+	r.Header.Set(baseHeader, base)
+	o, err := h.ownedBy(r, owner)
 	if err != nil {
 		return true, err
 	}
@@ -101,29 +102,22 @@ func (o *owned) sessions() (n int) {
 	return n
 }
 
-// of returns what serves an owner; it is made with the first request.
-func (h *Handler) of(r *http.Request, owner, base string) (*owned, error) {
+// ownedBy returns what serves an owner; it is made with the first request.
+func (h *Handler) ownedBy(r *http.Request, owner string) (*owned, error) {
 	h.owners.Lock()
 	defer h.owners.Unlock()
 	if o := h.owners.all[owner]; o != nil {
 		return o, nil
 	}
-	of := func(header http.Header) API {
-		api := API{Doer: h.doer, Base: base, Head: http.Header{}, Host: header.Get(hostHeader)}
-		for _, name := range []string{"Authorization", "X-Api-Key"} {
-			if values := header.Values(name); len(values) > 0 {
-				api.Head[name] = values
-			}
-		}
-		return api
+	of := func(head http.Header) (Service, error) { return h.of(head, head.Get(baseHeader)) }
+	first, err := of(r.Header)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), listTime)
 	defer cancel()
-	options := Options{Version: Version, Log: h.log, sessionID: func() string { return h.newID(owner) }}
-	if h.run != nil {
-		options.Execute = h.run(base)
-	}
-	server, err := NewServer(ctx, of(r.Header), func(req *sdk.CallToolRequest) API { return of(req.Extra.Header) }, options)
+	server, err := NewServer(ctx, first, func(req *sdk.CallToolRequest) (Service, error) { return of(req.Extra.Header) },
+		Options{Version: Version, Log: h.log, sessionID: func() string { return h.newID(owner) }})
 	if err != nil {
 		return nil, err
 	}
@@ -135,18 +129,6 @@ func (h *Handler) of(r *http.Request, owner, base string) (*owned, error) {
 		})}
 	h.owners.all[owner] = o
 	return o, nil
-}
-
-// BaseOf is what links of a call start with: public, if there is such a URL, or else what the
-// call came to. base is what another call came to.
-func BaseOf(base, public string, head http.Header) string {
-	host := head.Get(hostHeader)
-	u, err := url.Parse(base)
-	if public != "" || host == "" || err != nil {
-		return base
-	}
-	u.Host = host
-	return u.String()
 }
 
 // Version is what servers say that they are.

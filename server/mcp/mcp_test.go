@@ -29,7 +29,9 @@ func (f doerFunc) Do(r *http.Request) (*http.Response, error) {
 const oneLanguage = `{"environments":[{"language":"python","display_name":"Python 3"}],"limits":{"timeout_seconds":30,"max_timeout_seconds":300}}`
 
 func TestSessionsExpire(t *testing.T) {
-	h := NewHandler(doerFunc(func(*http.Request) (int, string) { return 200, oneLanguage }), nil, nil)
+	h := NewHandler(func(http.Header, string) (Service, error) {
+		return API{Base: "http://localhost", Doer: doerFunc(func(*http.Request) (int, string) { return 200, oneLanguage })}, nil
+	}, nil)
 	h.idle = 50 * time.Millisecond
 	defer h.Close()
 	send := func(body, id string) *httptest.ResponseRecorder {
@@ -92,7 +94,7 @@ func TestPathsOfFiles(t *testing.T) {
 	for path, want := range map[string]string{
 		"a/b.txt": "a/b.txt", "/mnt/data/a": "a", "/a": "a", "a b?.txt": "a%20b%3F.txt", "../x": "%2E%2E/x", "": "",
 	} {
-		require.Equal(t, "/v1/sessions/s%2F1/files/"+want, fileArguments{Session: "s/1", Path: path}.filePath())
+		require.Equal(t, "/v1/sessions/s%2F1/files/"+want, filePath("s/1", path))
 	}
 }
 
@@ -107,7 +109,7 @@ func TestEvents(t *testing.T) {
 		t.Run(c.desc, func(t *testing.T) {
 			api := API{Base: "http://x", Doer: doerFunc(func(*http.Request) (int, string) { return 200, c.stream })}
 			said := ""
-			reply, err := api.execute(context.Background(), Execution{Code: "x"}, func(text string) { said += text })
+			reply, err := api.Run(context.Background(), Execution{Code: "x"}, func(text string) { said += text })
 			if c.failure != "" {
 				require.ErrorContains(t, err, c.failure)
 				return

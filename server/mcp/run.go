@@ -74,8 +74,12 @@ func (s *server) run(language string) sdk.ToolHandler {
 		if err != nil {
 			return failure(err), nil
 		}
+		of, err := s.of(req)
+		if err != nil {
+			return failed(ctx, err)
+		}
 		p := newProgress(ctx, req)
-		raw, err := s.execute(ctx, req, e, p.said)
+		raw, err := of.Run(ctx, e, p.said)
 		p.end()
 		if err != nil {
 			return failed(ctx, err)

@@ -6,15 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"notebox/agent/tool"
 )
 
-// toolCall decodes a call's arguments, which the SDK has not looked at, into in.
-func toolCall[In any](do func(context.Context, *sdk.CallToolRequest, In) (*sdk.CallToolResult, error)) sdk.ToolHandler {
+// toolCall decodes a call's arguments, which the SDK has not looked at, and calls do with the
+// caller's Service.
+func toolCall[In any](s *server, do func(context.Context, Service, *sdk.CallToolRequest, In) (*sdk.CallToolResult, error)) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var in In
 		if len(req.Params.Arguments) > 0 {
@@ -24,7 +25,11 @@ func toolCall[In any](do func(context.Context, *sdk.CallToolRequest, In) (*sdk.C
 				return failure(fmt.Errorf("the arguments are not as the tool's schema says: %w", err)), nil
 			}
 		}
-		result, err := do(ctx, req, in)
+		of, err := s.of(req)
+		if err != nil {
+			return failed(ctx, err)
+		}
+		result, err := do(ctx, of, req, in)
 		if err != nil {
 			return failed(ctx, err)
 		}
@@ -45,14 +50,6 @@ func (p *packages) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// openedSession is what is told of a session.
-type openedSession struct {
-	ID          string  `json:"id"`
-	Language    string  `json:"language"`
-	ExpiresAt   string  `json:"expires_at"`
-	IdleSeconds float64 `json:"idle_seconds"`
-}
-
 func (s *server) addSessions(out *sdk.Server, languages []tool.Language) {
 	properties := map[string]any{
 		"language": languageOf(languages, "Of the session. Left out: the first that there is a tool for."),
@@ -68,20 +65,16 @@ func (s *server) addSessions(out *sdk.Server, languages []tool.Language) {
 		Description: "Opens a session: a live interpreter with its files in /mnt/data, which stay between runs. Give its id to the other tools. It ends by itself when it is not used for a while.",
 		InputSchema: object([]string{}, properties),
 		Annotations: &sdk.ToolAnnotations{DestructiveHint: new(bool), OpenWorldHint: new(install != nil)},
-	}, toolCall(func(ctx context.Context, req *sdk.CallToolRequest, in struct {
-		Language     string   `json:"language,omitempty"`
-		TTL          float64  `json:"ttl,omitempty"`
-		Dependencies packages `json:"dependencies,omitempty"`
-	}) (*sdk.CallToolResult, error) {
-		var opened openedSession
+	}, toolCall(s, func(ctx context.Context, of Service, req *sdk.CallToolRequest, in SessionRequest) (*sdk.CallToolResult, error) {
 		p := newProgress(ctx, req) // of installing, which takes its time
 		defer p.end()
-		if err := s.api(req).call(ctx, "POST", "/v1/sessions", in, &opened); err != nil {
+		opened, err := of.OpenSession(ctx, in)
+		if err != nil {
 			return nil, err
 		}
 		return &sdk.CallToolResult{
 			Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf("session %s is open for %s; it ends at %s, or when it is not used for %v seconds",
-				opened.ID, opened.Language, opened.ExpiresAt, opened.IdleSeconds)}},
+				opened.ID, opened.Language, opened.ExpiresAt.Format(time.RFC3339), opened.IdleSeconds)}},
 			StructuredContent: opened,
 		}, nil
 	}))
@@ -90,8 +83,8 @@ func (s *server) addSessions(out *sdk.Server, languages []tool.Language) {
 		Description: "Ends a session, with its variables and files.",
 		InputSchema: object([]string{"session"}, map[string]any{"session": text("Id of the session.")}),
 		Annotations: &sdk.ToolAnnotations{OpenWorldHint: new(bool)},
-	}, toolCall(func(ctx context.Context, req *sdk.CallToolRequest, in struct{ Session string }) (*sdk.CallToolResult, error) {
-		if err := s.api(req).call(ctx, "DELETE", "/v1/sessions/"+url.PathEscape(in.Session), nil, nil); err != nil {
+	}, toolCall(s, func(ctx context.Context, of Service, _ *sdk.CallToolRequest, in struct{ Session string }) (*sdk.CallToolResult, error) {
+		if err := of.CloseSession(ctx, in.Session); err != nil {
 			return nil, err
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "the session is closed"}}}, nil

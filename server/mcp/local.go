@@ -1,0 +1,228 @@
+package mcp
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+
+	"notebox/access"
+	"notebox/agent/tool"
+	"notebox/executor"
+	"notebox/executor/problem"
+)
+
+// Local is the Service of the executor of this process, for one caller.
+type Local struct {
+	Executor *executor.Executor
+	Caller   *access.Caller
+	Base     string // what links start with
+	MaxCode  int64  // bytes of a program
+	// Told gives an error its public face, and writes it to the log.
+	Told func(ctx context.Context, err error, who ...slog.Attr) *problem.Error
+	Log  *slog.Logger
+
+	Languages func() (tool.About, error) // for the caller
+}
+
+// refuse makes an error of a call one that a model may read.
+func (l *Local) refuse(ctx context.Context, err error, who ...slog.Attr) error {
+	if err == nil || ctx.Err() != nil {
+		l.Log.LogAttrs(ctx, slog.LevelInfo, "a call of MCP", l.who(who)...)
+		return err
+	}
+	p := l.Told(ctx, err, l.who(who)...)
+	return &Refusal{Status: int(p.Status), Detail: p.Detail()}
+}
+
+func (l *Local) who(more []slog.Attr) []slog.Attr {
+	return append([]slog.Attr{slog.String("owner", l.Caller.Owner()), slog.String("caller", l.Caller.Name())}, more...)
+}
+
+// About implements Service.
+func (l *Local) About(context.Context) (About, error) {
+	about, err := l.Languages()
+	return About{about, l.Executor.SessionsOffered() == nil}, err
+}
+
+// Run implements Service.
+func (l *Local) Run(ctx context.Context, e Execution, said func(string)) ([]byte, error) {
+	run, reply, err := l.run(ctx, e, said)
+	who := []slog.Attr{slog.String("session", e.Session)}
+	if run != nil {
+		who = append(who, slog.String("run", run.ID))
+	}
+	return reply, l.refuse(ctx, err, who...)
+}
+
+func (l *Local) run(ctx context.Context, e Execution, said func(string)) (*executor.Run, []byte, error) {
+	if err := l.Caller.MayBeginRun(); err != nil {
+		return nil, nil, err
+	}
+	if int64(len(e.Code)) > l.MaxCode {
+		return nil, nil, problem.TooLarge("code", "is larger than %d bytes", l.MaxCode)
+	}
+	o := &executor.Order{Code: &e.Code, Language: &e.Language, Dependencies: e.Dependencies, Base: l.Base}
+	if e.Session != "" {
+		o.Session = &e.Session
+	}
+	if e.Timeout != 0 {
+		o.Timeout = &e.Timeout
+	}
+	run, err := l.Executor.Begin(ctx, l.Caller, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer run.Leave()
+	run.Start(sayer(said))
+	reply, err := run.Wait(ctx)
+	if err != nil {
+		return run, nil, err
+	}
+	return run, reply.Bytes(), nil
+}
+
+// sayer hears of the text that a run puts out.
+type sayer func(string)
+
+// Install implements executor.Listener.
+func (s sayer) Install(text string) { s(text) }
+
+// Output implements executor.Listener.
+func (s sayer) Output(entry any) {
+	if text, ok := entry.(executor.StreamOutput); ok {
+		s(text.Text)
+	}
+}
+
+// Accepted implements executor.Listener.
+func (sayer) Accepted() {}
+
+// Clear implements executor.Listener.
+func (sayer) Clear(int) {}
+
+// File implements executor.Listener.
+func (sayer) File(executor.File) {}
+
+// OpenSession implements Service.
+func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (*OpenedSession, error) {
+	o := &executor.SessionOrder{Dependencies: r.Dependencies}
+	if r.Language != "" {
+		o.Language = &r.Language
+	}
+	if r.TTL != 0 {
+		o.TTL = &r.TTL
+	}
+	session, err := l.Executor.OpenSession(ctx, l.Caller, o)
+	if err != nil {
+		return nil, l.refuse(ctx, err)
+	}
+	info := session.Info()
+	return &OpenedSession{info.ID, info.Language, executor.Stamp(info.Expires), info.Idle.Seconds()}, nil
+}
+
+// CloseSession implements Service.
+func (l *Local) CloseSession(ctx context.Context, id string) error {
+	session, err := l.Executor.FindSession(l.Caller, id)
+	if err == nil {
+		err = session.Close(ctx)
+	}
+	return l.refuse(ctx, err, slog.String("session", id))
+}
+
+// files returns a session, within a place for its files, which leave gives back.
+func (l *Local) files(id string) (session *executor.Session, leave func(), err error) {
+	if session, err = l.Executor.FindSession(l.Caller, id); err == nil {
+		leave, err = session.EnterFiles()
+	}
+	return session, leave, err
+}
+
+// ListFiles implements Service.
+func (l *Local) ListFiles(ctx context.Context, id, folder string) (FileList, error) {
+	list, err := l.listFiles(ctx, id, folder)
+	return list, l.refuse(ctx, err, slog.String("session", id))
+}
+
+func (l *Local) listFiles(ctx context.Context, id, folder string) (list FileList, err error) {
+	session, leave, err := l.files(id)
+	if err != nil {
+		return list, err
+	}
+	defer leave()
+	if folder, err = executor.GivenPath("path", folder); err != nil {
+		return list, err
+	}
+	files, more, err := session.ListFiles(ctx, folder, true)
+	list = FileList{[]FileEntry{}, more}
+	for _, f := range files {
+		list.Files = append(list.Files, entryOf(f))
+	}
+	return list, err
+}
+
+func entryOf(f executor.FileEntry) FileEntry {
+	return FileEntry{f.Path, string(f.Kind), f.Bytes, f.MediaType, f.ModifiedAt}
+}
+
+// ReadFile implements Service.
+func (l *Local) ReadFile(ctx context.Context, id, path string) (*File, error) {
+	file, err := l.readFile(ctx, id, path)
+	return file, l.refuse(ctx, err, slog.String("session", id))
+}
+
+func (l *Local) readFile(ctx context.Context, id, path string) (*File, error) {
+	session, leave, err := l.files(id)
+	if err != nil {
+		return nil, err
+	}
+	name := below(path)
+	if !executor.IsPath(name) {
+		leave()
+		return nil, problem.NotFound()
+	}
+	f, err := session.ReadFile(ctx, name)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return &File{f.MediaType, f.Size, placed{f, leave}}, nil
+}
+
+// placed is a content that has a place until it is closed.
+type placed struct {
+	io.ReadCloser
+	leave func()
+}
+
+func (p placed) Close() error {
+	defer p.leave()
+	return p.ReadCloser.Close()
+}
+
+// below is a path as models write it, relative to /mnt/data.
+func below(path string) string {
+	return strings.Trim(strings.TrimPrefix(path, executor.DataDir), "/")
+}
+
+// WriteFile implements Service.
+func (l *Local) WriteFile(ctx context.Context, id, path, content string) (*FileEntry, error) {
+	written, err := l.writeFile(ctx, id, below(path), content)
+	return written, l.refuse(ctx, err, slog.String("session", id))
+}
+
+func (l *Local) writeFile(ctx context.Context, id, name, content string) (*FileEntry, error) {
+	session, leave, err := l.files(id)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if _, why := executor.CleanName(name); why != "" {
+		return nil, problem.Malformed("path", "%s", why)
+	}
+	if most := session.MaxFile(); int64(len(content)) > most {
+		return nil, problem.TooLarge("content", "is larger than %d bytes", most)
+	}
+	entry, _, err := session.WriteFile(ctx, name, strings.NewReader(content))
+	return new(entryOf(entry)), err
+}

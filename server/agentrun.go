@@ -16,6 +16,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
+	"notebox/server/web"
 )
 
 // AgentConfig is what POST /run answers with.
@@ -64,7 +65,7 @@ type agentUsage struct {
 
 // runAgent answers POST /run, and POST /foo, as older programs call it.
 func (s *Server) runAgent(c echo.Context) error {
-	caller := callerOf(c)
+	caller := web.Caller(c)
 	if err := caller.MayBeginRun(); err != nil {
 		return err // before its body is read
 	}
@@ -74,7 +75,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	var missing *missingInput
 	switch {
 	case errors.As(err, &missing):
-		return writeJSON(c, http.StatusBadRequest, echo.MIMEApplicationJSON, missing.body())
+		return web.WriteJSON(c, http.StatusBadRequest, echo.MIMEApplicationJSON, missing.body())
 	case err != nil:
 		return err
 	case s.agents == nil:
@@ -84,7 +85,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	defer outgoingOf(c).whenSent(leave)
+	defer web.OutgoingOf(c).WhenSent(leave)
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(s.executor.Life(), cancel)()
@@ -93,7 +94,7 @@ func (s *Server) runAgent(c echo.Context) error {
 		return err
 	}
 	id = "ask_" + strings.TrimPrefix(id, "run_")
-	c.Set(runKey, id)
+	web.NoteRun(c, id)
 	about := s.aboutTool()
 	if about.Languages, err = s.toolLanguages(caller, ""); err != nil {
 		return err // the caller's key has no language
@@ -124,7 +125,7 @@ func (s *Server) runAgent(c echo.Context) error {
 		return s.executor.WhyNot(c.Request().Context(), err)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
 }
 
 // streamAgent tells of a question while it is answered: started, text, again, call,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"notebox/access"
 	"notebox/executor/problem"
+	"notebox/server/web"
 )
 
 // CheckListen refuses to serve without keys anywhere but on loopback, unless
@@ -29,9 +29,6 @@ func CheckListen(addr string, haveKeys, noAuth bool) error {
 	return fmt.Errorf("listen address %s: without API keys only loopback is served: set --api-keys-file, or --no-auth if everyone who can reach it may run code", addr)
 }
 
-// callerKey is where a request's *access.Caller is kept in its echo.Context.
-const callerKey = "caller"
-
 // requireKey lets a request pass that carries one of the keys, and counts it; without
 // any keys configured, every request (browser.go says which those can be).
 func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
@@ -41,13 +38,13 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="notebox"`)
 			return needsKey()
 		}
-		c.Set(callerKey, caller)
+		web.SetCaller(c, caller)
 		s.connections.good(c.Request().Context(), caller.Owner())
 		if err := caller.Request(); err != nil {
 			return err
 		}
 		if c.Request().Method != http.MethodDelete { // what ends something is no more to read
-			if err := s.unread.mayBegin(caller.Owner()); err != nil {
+			if err := s.unread.MayBegin(caller.Owner()); err != nil {
 				return err
 			}
 		}
@@ -75,12 +72,3 @@ func presentedKey(h http.Header) string {
 	}
 	return h.Get("X-API-Key")
 }
-
-// callerOf is who calls; nil on a service without keys.
-func callerOf(c echo.Context) *access.Caller {
-	caller, _ := c.Get(callerKey).(*access.Caller)
-	return caller
-}
-
-// ownerOf is under what the caller's things are kept; "" on a service without keys.
-func ownerOf(c echo.Context) string { return callerOf(c).Owner() }

@@ -13,6 +13,7 @@ import (
 	"notebox/executor/problem"
 	"notebox/server/body"
 	"notebox/server/dify"
+	"notebox/server/web"
 )
 
 // difyState is what the calls of package dify share.
@@ -40,7 +41,7 @@ func (s *Server) difyHello(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderLocation, "docs") // relative: a proxy may have put a path before it
 		return c.NoContent(http.StatusFound)
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ok", "message": "notebox is running"})
+	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ok", "message": "notebox is running"})
 }
 
 // serveDifyOpenAPI answers GET /dify/openapi.json.
@@ -59,20 +60,20 @@ func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 		if err := s.executor.SessionsOffered(); err != nil {
 			return err
 		}
-		work := s.intake.Workspace(ownerOf(c))
+		work := s.intake.Workspace(web.Owner(c))
 		defer work.Clear(c.Request().Context())
 		fields, err := s.difyFields(c.Request(), work, call)
 		if err != nil {
-			return err
+			return ofDify(err)
 		}
 		answer, err := call.Do(c.Request().Context(), &dify.Request{
 			Fields: fields, Arrived: arrived, RunTime: s.dify.runTime,
-			Sandboxes: &difySandboxes{s, c, callerOf(c)},
+			Sandboxes: &difySandboxes{s, c, web.Caller(c)},
 		})
 		if err != nil {
-			return err
+			return ofDify(err)
 		}
-		return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+		return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
 	}
 }
 
@@ -101,9 +102,37 @@ func (s *Server) difyFields(r *http.Request, work *intake.Workspace, call dify.C
 	return fields, err
 }
 
-// difyFailure is the answer of a call that failed with p, which err became.
-func difyFailure(p *problem.Error, err error) (status int, body any) {
+// difyFace is how errors look to Dify.
+type difyFace struct{}
+
+// Owns implements web.Face.
+func (difyFace) Owns(path string) bool { return dify.Owns(path) }
+
+// Answer implements web.Face.
+func (difyFace) Answer(p *problem.Error, err error) (status int, body any) {
 	var invalid *dify.InvalidError
 	_ = errors.As(err, &invalid)
 	return dify.Failure(int(p.Status), p.Field, p.Text, invalid)
+}
+
+// difyError is an error of package dify, with its public face.
+type difyError struct {
+	p   *problem.Error
+	err error
+}
+
+func (e *difyError) Error() string { return e.p.Error() }
+
+func (e *difyError) Unwrap() []error { return []error{e.p, e.err} }
+
+// ofDify gives an error of package dify its public face.
+func ofDify(err error) error {
+	var invalid *dify.InvalidError
+	switch {
+	case errors.Is(err, dify.ErrTime):
+		return &difyError{&problem.Error{Status: http.StatusServiceUnavailable, Text: dify.ErrTime.Error(), RetryAfter: time.Second, Cause: err}, err}
+	case errors.As(err, &invalid) && !errors.As(err, new(*problem.Error)):
+		return &difyError{&problem.Error{Status: http.StatusUnprocessableEntity, Text: invalid.Error()}, err}
+	}
+	return err
 }

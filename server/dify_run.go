@@ -10,6 +10,7 @@ import (
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
+	"notebox/server/web"
 )
 
 // errDifyTime is the cause of a run's end at dify.Program.Interrupt.
@@ -47,7 +48,7 @@ func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, er
 func (b *difySandbox) order(p dify.Program) *executor.Order {
 	o := &executor.Order{
 		Code: &p.Source, Session: new(b.session.Info().ID), LinkImages: true, Until: p.Interrupt, NoPackages: true,
-		Base: b.of.server.base(b.of.c.Request()), Sent: outgoingOf(b.of.c).whenSent,
+		Base: b.of.server.base(b.of.c.Request()), Sent: web.OutgoingOf(b.of.c).WhenSent,
 	}
 	if executor.IsBash(p.Language) { // else it is the kernel's, as Runs has told
 		o.Language = new(executor.Bash)

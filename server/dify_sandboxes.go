@@ -17,6 +17,7 @@ import (
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
+	"notebox/server/web"
 )
 
 // noteConversation is the note of a session that is a conversation's: the hash of its id.
@@ -79,7 +80,7 @@ func (d *difySandboxes) Find(_ context.Context, id string) (dify.Sandbox, error)
 
 func (d *difySandboxes) find(id string) (*executor.Session, error) {
 	if executor.IsSessionID(id) {
-		d.c.Set(sessionKey, id)
+		web.NoteSession(d.c, id)
 	}
 	return d.server.executor.FindSession(d.caller, id)
 }
@@ -166,6 +167,6 @@ func (d *difySandboxes) open(ctx context.Context, language string, note map[stri
 	if err != nil {
 		return nil, err
 	}
-	d.c.Set(sessionKey, session.Info().ID)
+	web.NoteSession(d.c, session.Info().ID)
 	return &difySandbox{d, session}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"notebox/environments"
 	"notebox/executor"
+	"notebox/server/web"
 )
 
 // environmentList is the answer of GET /v1/environments.
@@ -75,7 +76,7 @@ func (s *Server) listEnvironments(c echo.Context) error {
 		answer.Limits.SessionTTL, answer.Limits.MaxSessionTTL = times.TTL.Seconds(), times.MaxTTL.Seconds()
 		answer.Limits.SessionIdle = times.Idle.Seconds()
 	}
-	caller := callerOf(c)
+	caller := web.Caller(c)
 	for i, e := range s.environments {
 		if !caller.Sees(e.Name, e.Language) {
 			continue
@@ -90,5 +91,5 @@ func (s *Server) listEnvironments(c echo.Context) error {
 			MediaTypes: executor.OrEmpty(e.MediaTypes), Packages: executor.OrEmpty(e.Packages), Notes: executor.OrEmpty(e.Notes), Dependencies: installs,
 		})
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
 }

@@ -6,6 +6,7 @@ import (
 
 	"notebox/executor"
 	"notebox/executor/intake"
+	"notebox/server/web"
 
 	"github.com/labstack/echo/v4"
 )
@@ -18,7 +19,7 @@ func (s *Server) execute(c echo.Context) error {
 		return err
 	}
 	if w.key == "" { // with a key it may be a request for a reply that is there
-		if err := callerOf(c).MayBeginRun(); err != nil {
+		if err := web.Caller(c).MayBeginRun(); err != nil {
 			return err // before its body is read
 		}
 	}
@@ -49,7 +50,7 @@ func (s *Server) execute(c echo.Context) error {
 // is refused if its caller leaves too much unread by then.
 func (s *Server) answerJoined(ctx context.Context, run *executor.Run, size int64, answer func() error) error {
 	return s.intake.InTurn(ctx, run.Owner(), size, func() error {
-		if err := s.unread.mayBegin(run.Owner()); err != nil {
+		if err := s.unread.MayBegin(run.Owner()); err != nil {
 			return err
 		}
 		return answer()
@@ -67,7 +68,7 @@ type reader func(*http.Request, *intake.Workspace) (*executor.Order, error)
 // out. The runner admits only what is whole.
 func (s *Server) begin(c echo.Context, w wishes, read reader) (*executor.Run, error) {
 	r := c.Request()
-	work := s.intake.Workspace(ownerOf(c))
+	work := s.intake.Workspace(web.Owner(c))
 	taken := false
 	defer func() {
 		if !taken { // by an error, or by a panic
@@ -79,18 +80,18 @@ func (s *Server) begin(c echo.Context, w wishes, read reader) (*executor.Run, er
 		return nil, err
 	}
 	taken, o.Work = true, work
-	o.Base, o.Key, o.Detached, o.Sent = s.base(r), w.key, w.async, outgoingOf(c).whenSent
+	o.Base, o.Key, o.Detached, o.Sent = s.base(r), w.key, w.async, web.OutgoingOf(c).WhenSent
 	return s.beginOrder(c, o)
 }
 
 // beginOrder begins a run of a request's caller.
 func (s *Server) beginOrder(c echo.Context, o *executor.Order) (*executor.Run, error) {
 	if o.Session != nil && executor.IsSessionID(*o.Session) {
-		c.Set(sessionKey, *o.Session)
+		web.NoteSession(c, *o.Session)
 	}
-	run, err := s.executor.Begin(c.Request().Context(), callerOf(c), o)
+	run, err := s.executor.Begin(c.Request().Context(), web.Caller(c), o)
 	if err == nil {
-		c.Set(runKey, run.ID)
+		web.NoteRun(c, run.ID)
 	}
 	return run, err
 }

@@ -11,6 +11,7 @@ import (
 	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/executor/problem"
+	"notebox/server/web"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
@@ -175,13 +176,13 @@ func executionOf(c echo.Context) (owner, id string, err error) {
 	if id = c.Param("id"); !executor.IsRunID(id) {
 		return "", "", problem.NotFound()
 	}
-	c.Set(runKey, id)
-	return ownerOf(c), id, nil
+	web.NoteRun(c, id)
+	return web.Owner(c), id, nil
 }
 
 func (s *Server) answerState(c echo.Context, status int, state executionState) error {
 	c.Response().Header().Set("Cache-Control", "no-store")
-	return writeJSON(c, status, echo.MIMEApplicationJSON, state)
+	return web.WriteJSON(c, status, echo.MIMEApplicationJSON, state)
 }
 
 // answerReply sends a reply.
@@ -192,7 +193,7 @@ func (s *Server) answerReply(c echo.Context, reply *executor.Reply) error {
 	}
 	defer body.Close()
 	if reply.Stored() {
-		direct(c)
+		web.Direct(c)
 	}
 	h := c.Response().Header()
 	h.Set("Cache-Control", "no-store")

@@ -15,6 +15,7 @@ import (
 
 	"notebox/executor"
 	"notebox/executor/problem"
+	"notebox/server/web"
 	"notebox/storage"
 )
 
@@ -51,7 +52,7 @@ func (s *Server) serveStored(c echo.Context, key string) error {
 	s.connections.good(r.Context(), ofLinks)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	after := s.pace.stall
+	after := s.pace.Stall
 	stall := time.AfterFunc(after, func() { cancel(executor.ErrStalled) })
 	file, err := s.store.Get(ctx, key)
 	stall.Stop()
@@ -225,7 +226,7 @@ func pathAfter(u *url.URL, prefix string) ([]string, bool) {
 
 // dropInput answers DELETE /v1/files/{id}.
 func (s *Server) dropInput(c echo.Context) error {
-	ctx, owner, id := c.Request().Context(), ownerOf(c), c.Param("*")
+	ctx, owner, id := c.Request().Context(), web.Owner(c), c.Param("*")
 	switch found, err := s.executor.Drop(ctx, owner, id); {
 	case err != nil:
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"notebox/executor/problem"
 	"notebox/runner"
+	"notebox/server/web"
 	"notebox/storage"
 )
 
@@ -127,7 +128,7 @@ func (r *readiness) runs(ctx context.Context) error {
 
 // healthz answers GET /healthz: the process serves.
 func (s *Server) healthz(c echo.Context) error {
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ok"})
+	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ok"})
 }
 
 type readyReply struct {
@@ -147,5 +148,5 @@ func (s *Server) readyz(c echo.Context) error {
 		stats := s.pool()
 		answer.Pool = &stats
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
 }

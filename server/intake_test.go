@@ -13,6 +13,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/runner/runnertest"
+	"notebox/server/web"
 )
 
 // TestIntakeIsShared: one key's slow bodies, of whatever call, leave places for another's.
@@ -75,7 +76,7 @@ func TestBodyTime(t *testing.T) {
 		{DefaultMaxBody, 5 * time.Minute, 8 * time.Minute},
 		{executor.DefaultMaxUpload, time.Hour, 150 * time.Minute},
 	} {
-		took := bodyTime(c.bytes)
+		took := web.BodyTime(c.bytes)
 		require.True(t, c.least <= took && took <= c.most, "%d bytes may take %v", c.bytes, took)
 	}
 }

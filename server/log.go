@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"notebox/executor/problem"
+	"notebox/server/web"
 
 	"github.com/labstack/echo/v4"
 )
-
-// runKey is where a request's run id is kept in its echo.Context.
-const runKey = "run"
 
 // logRequests writes one line for each request: the route and not the path,
 // which may name files and holds signatures.
@@ -30,7 +28,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		case "/healthz", "/readyz", "/metrics":
 			level = slog.LevelDebug
 		}
-		s.log.LogAttrs(c.Request().Context(), level, "request", append(who(c),
+		s.log.LogAttrs(c.Request().Context(), level, "request", append(web.Who(c),
 			slog.String("method", methodOf(c.Request().Method)),
 			slog.String("route", cmp.Or(c.Path(), noRoute)),
 			slog.Int("status", c.Response().Status),
@@ -41,30 +39,12 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// who is the run and the caller of a request, as far as they are known.
-func who(c echo.Context) []slog.Attr {
-	var attrs []slog.Attr
-	if run, ok := c.Get(runKey).(string); ok {
-		attrs = append(attrs, slog.String("run", run))
-	}
-	if session, ok := c.Get(sessionKey).(string); ok {
-		attrs = append(attrs, slog.String("session", session))
-	}
-	if owner := ownerOf(c); owner != "" {
-		attrs = append(attrs, slog.String("owner", owner))
-	}
-	if name := callerOf(c).Name(); name != "" {
-		attrs = append(attrs, slog.String("caller", name))
-	}
-	return attrs
-}
-
 // logProblem logs what the caller is not told: the cause of a failure of ours.
 func (s *Server) logProblem(c echo.Context, p *problem.Error) {
 	if p.Cause == nil {
 		return
 	}
-	s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), levelOf(p), "request failed", append(who(c),
+	s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), levelOf(p), "request failed", append(web.Who(c),
 		slog.Int("status", int(p.Status)),
 		slog.String("error", p.Cause.Error()),
 	)...)

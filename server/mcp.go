@@ -19,6 +19,7 @@ import (
 	"notebox/notebook"
 	"notebox/server/body"
 	"notebox/server/mcp"
+	"notebox/server/web"
 )
 
 // mcpPath is where the Model Context Protocol is served, see package mcp.
@@ -32,18 +33,18 @@ func (s *Server) serveMCP(c echo.Context) error {
 	if s.browsers.keys && !s.browsers.known(c.Request()) { // the protocol wants it checked in any case
 		return problem.Forbidden("pages of this Origin may not call this service")
 	}
-	work := s.intake.Workspace(ownerOf(c))
+	work := s.intake.Workspace(web.Owner(c))
 	defer work.Clear(c.Request().Context())
 	r, count, err := s.readMessage(c.Request(), work)
 	if err != nil {
 		return err
 	}
 	for range count - 1 { // each of a batch is as a request by itself
-		if err := callerOf(c).Request(); err != nil {
+		if err := web.Caller(c).Request(); err != nil {
 			return err
 		}
 	}
-	served, err := s.mcp.Serve(c.Response(), r, ownerOf(c), s.base(r))
+	served, err := s.mcp.Serve(c.Response(), r, web.Owner(c), s.base(r))
 	if err == nil && !served {
 		return &problem.Error{Status: http.StatusTooManyRequests, Text: "there are too many MCP sessions; close some", RetryAfter: mcpRetry}
 	}

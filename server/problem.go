@@ -11,7 +11,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/server/body"
-	"notebox/server/dify"
+	"notebox/server/web"
 )
 
 // problemOf gives any error of a handler its public face.
@@ -20,15 +20,10 @@ func problemOf(err error) *problem.Error {
 	var ofEcho *echo.HTTPError
 	var tooManyBytes *http.MaxBytesError
 	var slow *body.SlowError
-	var unsent *unsentError
-	var invalid *dify.InvalidError
+	var unsent *web.UnsentError
 	switch {
-	case errors.Is(err, dify.ErrTime):
-		return &problem.Error{Status: http.StatusServiceUnavailable, Text: dify.ErrTime.Error(), RetryAfter: time.Second, Cause: err}
 	case errors.As(err, &p):
 		return p
-	case errors.As(err, &invalid):
-		return &problem.Error{Status: http.StatusUnprocessableEntity, Text: invalid.Error()}
 	case errors.As(err, &unsent):
 		return &problem.Error{Status: problem.StatusClientGone, Text: "the client is gone", Cause: err}
 	case errors.As(err, &tooManyBytes):
@@ -76,7 +71,7 @@ func (s *Server) answerError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	s.drain(c.Request(), int(p.Status))
+	web.Drain(c.Request(), int(p.Status))
 	h := c.Response().Header()
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		// rounded up, and at least a second: 0 would mean "at once"
@@ -86,11 +81,13 @@ func (s *Server) answerError(err error, c echo.Context) {
 	h.Set("Cache-Control", "no-store")
 	status, mediaType := int(p.Status), "application/problem+json"
 	var body any = problemBodyOf(p)
-	if dify.Owns(c.Request().URL.Path) {
-		mediaType = echo.MIMEApplicationJSON
-		status, body = difyFailure(p, err)
+	for _, face := range s.faces {
+		if face.Owns(c.Request().URL.Path) {
+			mediaType = echo.MIMEApplicationJSON
+			status, body = face.Answer(p, err)
+		}
 	}
-	if err := writeJSON(c, status, mediaType, body); err != nil {
+	if err := web.WriteJSON(c, status, mediaType, body); err != nil {
 		s.log.DebugContext(c.Request().Context(), "answer not written", "error", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -246,7 +247,9 @@ func TestInputsHaveTheRoomOfTheirEnvironment(t *testing.T) {
 }
 
 func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
-	work := newSpool(t, t.TempDir())
+	in, err := intake.New(t.TempDir(), 1, func() bool { return false }, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	work := in.Spool()
 	content := strings.Repeat("QUFB", intake.SpoolMemory) // of three bytes each
 	req := &request{Files: []body.File{
 		{Name: new(body.Text("small")), Content: new(body.Text("QUFB"))},

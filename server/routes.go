@@ -1,14 +1,13 @@
 package server
 
 import (
-	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"strings"
 
-	"notebox/executor"
 	"notebox/executor/problem"
+	"notebox/server/web"
 
 	"github.com/labstack/echo/v4"
 )
@@ -65,7 +64,7 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 	e.Logger.SetOutput(io.Discard)
 	e.StdLogger = log.New(io.Discard, "", 0)
 	// Pre, so that these hold for addresses and methods that do not exist too.
-	e.Pre(s.connections.serve, s.traceRequests, s.logRequests, s.keepPace, s.deliver, s.recoverPanic, harden, s.browsers.guard)
+	e.Pre(s.connections.serve, s.traceRequests, s.logRequests, s.pace.Keep, s.unread.Deliver, s.recoverPanic, harden, s.browsers.guard)
 	if cors := s.browsers.cors(allowOrigins); cors != nil {
 		e.Pre(cors)
 	}
@@ -85,7 +84,7 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 // openly is of what is in memory anyway, or in the store: nothing of it is put aside.
 func openly(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		direct(c)
+		web.Direct(c)
 		return next(c)
 	}
 }
@@ -120,17 +119,4 @@ func (s *Server) base(r *http.Request) string {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
-}
-
-// writeJSON encodes before it sends, so that what cannot be encoded is an error
-// and not half an answer.
-func writeJSON(c echo.Context, status int, mediaType string, v any) error {
-	body, err := executor.EncodeJSON(v)
-	if err != nil {
-		return err
-	}
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, mediaType)
-	h.Set(echo.HeaderContentLength, fmt.Sprint(len(body)))
-	return c.Blob(status, mediaType, body)
 }

@@ -26,6 +26,7 @@ import (
 	"notebox/server/body"
 	"notebox/server/mcp"
 	"notebox/server/pages"
+	"notebox/server/web"
 )
 
 // Config is what a Server is made of. Runner, Store, Environments and TempDir
@@ -150,14 +151,15 @@ type Server struct {
 	maxBody      int64
 	maxUpload    int64
 	mcp          *mcp.Handler
-	unread       unread
+	unread       *web.Unread
 	connections  *connections
 	network      runner.Network        // nil: none
 	dependencies executor.Dependencies // nil: none
 	agents       *agents               // nil: no model is configured
-	pace         pace
+	pace         web.Pace
 
 	dify       difyState
+	faces      []web.Face
 	background sync.WaitGroup // probes
 
 	tempDir string
@@ -189,7 +191,7 @@ func New(cfg Config) (_ *Server, err error) {
 		maxTimeout:   cmp.Or(cfg.MaxTimeout, executor.DefaultMaxTimeout),
 		maxBody:      cmp.Or(cfg.MaxBody, DefaultMaxBody),
 		maxUpload:    cmp.Or(cfg.MaxUpload, executor.DefaultMaxUpload),
-		pace:         pace{body: bodyGrace, write: writeGrace, stall: cmp.Or(cfg.StoreStall, executor.DefaultStoreStall)},
+		pace:         web.NewPace(cmp.Or(cfg.StoreStall, executor.DefaultStoreStall)),
 		network:      cfg.Network,
 		dependencies: cfg.Dependencies,
 		log:          cfg.Log,
@@ -201,7 +203,6 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	several := func() bool { return s.keys.Len() > 1 }
 	s.detached = &intake.Places{Most: maxDetached, Share: several, What: "runs", Are: "go on without a client", RetryAfter: detachedRetry}
-	s.unread.byOwner, s.unread.maxBytes, s.unread.share = map[string]waiting{}, maxUnreadBytes, several
 	s.agents = newAgents(cfg.Agent, several)
 	if s.limits == (runner.Limits{}) {
 		s.limits = runner.DefaultLimits()
@@ -219,6 +220,7 @@ func New(cfg Config) (_ *Server, err error) {
 		s.observer = unobserved{}
 	}
 	s.dify.runTime = cfg.DifyRunTime
+	s.faces = []web.Face{difyFace{}}
 	if s.tracer == nil {
 		s.tracer = noop.NewTracerProvider().Tracer("")
 	}
@@ -233,6 +235,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if s.intake, err = intake.New(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.log); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	s.unread = web.NewUnread(several, s.intake, s.log)
 	s.bodies = &body.Reader{Intake: s.intake, MaxBody: s.maxBody, MaxUpload: s.maxUpload}
 	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
 		return nil, fmt.Errorf("server: %w", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"notebox/executor"
+	"notebox/server/web"
 )
 
 // Where sessions are.
@@ -15,9 +16,6 @@ const (
 	sessionsPath = "/v1/sessions"
 	sessionPath  = sessionsPath + "/:id"
 )
-
-// sessionKey is where a request's session id is kept in its echo.Context.
-const sessionKey = "session"
 
 // sessionEntry is a session as its owner sees it.
 type sessionEntry struct {
@@ -56,9 +54,9 @@ func aboutSession(info executor.SessionInfo) sessionEntry {
 func (s *Server) findSession(c echo.Context) (*executor.Session, error) {
 	id := c.Param("id")
 	if executor.IsSessionID(id) {
-		c.Set(sessionKey, id)
+		web.NoteSession(c, id)
 	}
-	return s.executor.FindSession(callerOf(c), id)
+	return s.executor.FindSession(web.Caller(c), id)
 }
 
 // withSession calls do with the session of a request's path.
@@ -72,7 +70,7 @@ func (s *Server) withSession(c echo.Context, do func(context.Context, *executor.
 
 // listSessions answers GET /v1/sessions.
 func (s *Server) listSessions(c echo.Context) error {
-	all, err := s.executor.SessionsOf(callerOf(c))
+	all, err := s.executor.SessionsOf(web.Caller(c))
 	if err != nil {
 		return err
 	}
@@ -82,13 +80,13 @@ func (s *Server) listSessions(c echo.Context) error {
 	for _, info := range all {
 		answer.Sessions = append(answer.Sessions, aboutSession(info))
 	}
-	return fresh(c, http.StatusOK, answer)
+	return web.Fresh(c, http.StatusOK, answer)
 }
 
 // getSession answers GET /v1/sessions/{id}.
 func (s *Server) getSession(c echo.Context) error {
 	return s.withSession(c, func(_ context.Context, session *executor.Session) error {
-		return fresh(c, http.StatusOK, aboutSession(session.Info()))
+		return web.Fresh(c, http.StatusOK, aboutSession(session.Info()))
 	})
 }
 
@@ -112,7 +110,7 @@ func (s *Server) restartSession(c echo.Context) error {
 		if err := session.Restart(ctx); err != nil {
 			return err
 		}
-		return fresh(c, http.StatusOK, aboutSession(session.Info()))
+		return web.Fresh(c, http.StatusOK, aboutSession(session.Info()))
 	})
 }
 
@@ -122,10 +120,4 @@ func done(c echo.Context, err error) error {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
-}
-
-// fresh answers what may be another thing the next time.
-func fresh(c echo.Context, status int, v any) error {
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return writeJSON(c, status, echo.MIMEApplicationJSON, v)
 }

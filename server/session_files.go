@@ -13,6 +13,7 @@ import (
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/body"
+	"notebox/server/web"
 )
 
 // sessionPathOf reads the path below /mnt/data from a request's, as it was sent. As in
@@ -30,7 +31,7 @@ func (s *Server) withFiles(c echo.Context, do func(context.Context, *executor.Se
 		if err != nil {
 			return err
 		}
-		defer outgoingOf(c).whenSent(leave)
+		defer web.OutgoingOf(c).WhenSent(leave)
 		return do(ctx, session)
 	})
 }
@@ -56,7 +57,7 @@ func (s *Server) listSessionFiles(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		return fresh(c, http.StatusOK, fileList{found, more})
+		return web.Fresh(c, http.StatusOK, fileList{found, more})
 	})
 }
 
@@ -108,7 +109,7 @@ func (s *Server) moveSessionFile(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		return fresh(c, http.StatusOK, moved)
+		return web.Fresh(c, http.StatusOK, moved)
 	})
 }
 

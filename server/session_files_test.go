@@ -183,7 +183,7 @@ func TestSessionFileNames(t *testing.T) {
 func TestSessionUploadIsWhole(t *testing.T) {
 	f := runnertest.NewFakeSessions()
 	s := withSessions(t, f, func(*Config) {})
-	s.server.pace.body = 100 * time.Millisecond
+	s.server.pace.Body = 100 * time.Millisecond
 	files := sessionsPath + "/" + s.open(`{"files":[{"name":"a","content":"b2xk"}]}`).ID + "/files"
 	send := func(head string) *http.Response {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -274,7 +274,7 @@ func TestSessionFileThatChanges(t *testing.T) {
 	defer resp.Body.Close()
 	_, err = io.ReadAll(resp.Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	s.server.pace.stall = 100 * time.Millisecond // for this alone: a busy machine is as slow
+	s.server.pace.Stall = 100 * time.Millisecond // for this alone: a busy machine is as slow
 	s.requireRefused(s.get(files+"/hangs"), 504, "did not answer in time")
 }
 

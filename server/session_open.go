@@ -8,6 +8,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/server/body"
+	"notebox/server/web"
 )
 
 // sessionRequest is a POST /v1/sessions as it was written, in whichever form. A nil
@@ -86,7 +87,7 @@ func (req *sessionRequest) takeFiles(work *intake.Workspace) error {
 
 // openSession answers POST /v1/sessions.
 func (s *Server) openSession(c echo.Context) error {
-	caller, r := callerOf(c), c.Request()
+	caller, r := web.Caller(c), c.Request()
 	if err := s.executor.MayOpenSession(caller); err != nil {
 		return err // before its body is read
 	}
@@ -104,7 +105,7 @@ func (s *Server) openSession(c echo.Context) error {
 		return err
 	}
 	info := session.Info()
-	c.Set(sessionKey, info.ID)
+	web.NoteSession(c, info.ID)
 	c.Response().Header().Set(echo.HeaderLocation, sessionsPath+"/"+info.ID)
-	return fresh(c, http.StatusCreated, aboutSession(info))
+	return web.Fresh(c, http.StatusCreated, aboutSession(info))
 }

@@ -14,6 +14,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/server/body"
+	"notebox/server/web"
 	"notebox/storage"
 )
 
@@ -45,17 +46,17 @@ func (s *Server) readSessionFile(c echo.Context) error {
 			return err
 		}
 		defer file.Close()
-		direct(c)
+		web.Direct(c)
 		describeSessionFile(c.Response().Header(), file)
 		c.Response().WriteHeader(http.StatusOK)
 		if r.Method == http.MethodHead {
 			return nil
 		}
 		if _, err := io.CopyN(c.Response(), file, file.Size); err != nil { // the client notices by the length
-			if unsent := (*unsentError)(nil); errors.As(err, &unsent) {
+			if unsent := (*web.UnsentError)(nil); errors.As(err, &unsent) {
 				return err
 			}
-			s.log.LogAttrs(r.Context(), slog.LevelInfo, "a session's file was not sent in full", append(who(c), slog.Any("error", err))...)
+			s.log.LogAttrs(r.Context(), slog.LevelInfo, "a session's file was not sent in full", append(web.Who(c), slog.Any("error", err))...)
 		}
 		return nil
 	})
@@ -99,8 +100,8 @@ func (s *Server) writeSessionFile(c echo.Context) error {
 		case err != nil:
 			return err
 		case isNew:
-			return fresh(c, http.StatusCreated, written)
+			return web.Fresh(c, http.StatusCreated, written)
 		}
-		return fresh(c, http.StatusOK, written)
+		return web.Fresh(c, http.StatusOK, written)
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
+	"notebox/server/web"
 )
 
 const (
@@ -43,10 +44,10 @@ const (
 // of each write (see pace.go), one that is behind by more than that by the bytes.
 type eventStream struct {
 	response *echo.Response
-	out      *outgoing // response's
-	id       string    // of the run
-	most     int64     // bytes that wait
-	gone     func()    // see streamRun
+	out      *web.Outgoing // response's
+	id       string        // of the run
+	most     int64         // bytes that wait
+	gone     func()        // see streamRun
 
 	mu      sync.Mutex
 	backlog [][]byte
@@ -85,14 +86,14 @@ func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone
 
 func (s *Server) newEventStream(c echo.Context, id string, most int64, gone func()) *eventStream {
 	e := &eventStream{
-		response: c.Response(), out: outgoingOf(c), id: id, most: most, gone: gone,
+		response: c.Response(), out: web.OutgoingOf(c), id: id, most: most, gone: gone,
 		right: make(chan struct{}, 1), wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	go e.write(cmp.Or(s.pace.head, headDelay), cmp.Or(s.pace.alive, keepAlive))
+	go e.write(cmp.Or(s.pace.Head, headDelay), cmp.Or(s.pace.Alive, keepAlive))
 	return e
 }
 
-func (e *eventStream) Accepted()                { signal(e.right) }
+func (e *eventStream) Accepted()                { web.Signal(e.right) }
 func (e *eventStream) Install(text string)      { e.put("install", executor.Installing{Text: text}) }
 func (e *eventStream) Output(entry any)         { e.put("output", entry) }
 func (e *eventStream) Clear(cell int)           { e.put("clear", clearing{cell}) }
@@ -106,7 +107,7 @@ type clearing struct {
 // put adds an event.
 func (e *eventStream) put(name string, data any) {
 	raw, err := event(name, data)
-	behind := e.out.waiting()
+	behind := e.out.Waiting()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -140,7 +141,7 @@ func (e *eventStream) end(p *problem.Error) error {
 		e.add(errorEvent(p))
 	}
 	e.over = true
-	signal(e.wake)
+	web.Signal(e.wake)
 	e.mu.Unlock()
 	<-e.ended
 	return e.err
@@ -157,15 +158,7 @@ func (e *eventStream) stop(err error) {
 func (e *eventStream) add(raw []byte) {
 	e.backlog = append(e.backlog, raw)
 	e.size += int64(len(raw))
-	signal(e.wake)
-}
-
-// signal leaves c with its one element.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	web.Signal(e.wake)
 }
 
 // write sends what there is, until it is over. Nothing else uses the response.
@@ -209,7 +202,7 @@ func (e *eventStream) sendDone() {
 		e.lose(err)
 		return
 	}
-	e.out.endWithNext()
+	e.out.EndWithNext()
 	e.send([]byte("\n"))
 }
 
@@ -260,7 +253,7 @@ func (e *eventStream) flush() {
 	}
 	// Past echo, which has no error to return.
 	if err := http.NewResponseController(e.response.Writer).Flush(); err != nil {
-		e.lose(&unsentError{err})
+		e.lose(&web.UnsentError{Err: err})
 	}
 }
 

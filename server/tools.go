@@ -12,6 +12,7 @@ import (
 	"notebox/environments"
 	"notebox/executor/problem"
 	"notebox/server/body"
+	"notebox/server/web"
 )
 
 // toolLanguage is what the tool runs where neither the application nor the model says it.
@@ -38,7 +39,7 @@ func (s *Server) listTools(c echo.Context) error {
 		}
 		notations = []tool.Notation{n}
 	}
-	caller := callerOf(c)
+	caller := web.Caller(c)
 	about := s.aboutTool()
 	if given := query.Get("session"); given != "" {
 		session, err := body.ParseBool("session", given)
@@ -57,7 +58,7 @@ func (s *Server) listTools(c echo.Context) error {
 	for _, n := range notations {
 		answer.Tools[n] = []any{tool.Definition(n, about)}
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
 }
 
 func notationOf(name string) (tool.Notation, error) {

@@ -19,6 +19,7 @@ import (
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/server/body"
+	"notebox/server/web"
 )
 
 // toolRequest is a POST /v1/tools/call as it was written. A nil field was not given.
@@ -58,7 +59,7 @@ type toolAnswer struct {
 // wrote it is answered with a message for the model; only what the application sent
 // beside it can make the request wrong.
 func (s *Server) callTool(c echo.Context) error {
-	if err := callerOf(c).MayBeginRun(); err != nil {
+	if err := web.Caller(c).MayBeginRun(); err != nil {
 		return err // before its body is read
 	}
 	var asked *toolRequest
@@ -68,7 +69,7 @@ func (s *Server) callTool(c echo.Context) error {
 			return nil, err
 		}
 		asked = read
-		if asked.languages, err = s.languagesOfCall(callerOf(c), asked); err != nil {
+		if asked.languages, err = s.languagesOfCall(web.Caller(c), asked); err != nil {
 			return nil, err
 		}
 		return asked.order(s.maxTimeout, work)
@@ -82,7 +83,7 @@ func (s *Server) callTool(c echo.Context) error {
 		return s.refuse(c, asked, err)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswerOf(asked, run.Language(), run.Result()))
+	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswerOf(asked, run.Language(), run.Result()))
 }
 
 // errAbout is of a call that asks about the tool, and wants nothing to be run.
@@ -94,13 +95,13 @@ func (s *Server) refuse(c echo.Context, asked *toolRequest, err error) error {
 	if errors.Is(err, errAbout) {
 		about := s.aboutTool()
 		about.Languages, about.Session = asked.languages, asked.Session != nil
-		return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswer{Message: tool.Told(asked.call, about), Notation: asked.call.Notation})
+		return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswer{Message: tool.Told(asked.call, about), Notation: asked.call.Notation})
 	}
 	why := asked.ofModel(err)
 	if why == nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON,
+	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON,
 		toolAnswer{Message: tool.Refusal(asked.call, why), Notation: asked.call.Notation})
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"notebox/executor"
+	"notebox/server/web"
 
 	"github.com/labstack/echo/v4"
 	"go.opentelemetry.io/otel/attribute"
@@ -46,7 +47,7 @@ func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		if r.ContentLength >= 0 {
 			span.SetAttributes(attribute.Int64("http.request.body.size", r.ContentLength))
 		}
-		if run, ok := c.Get(runKey).(string); ok {
+		if run := web.Run(c); run != "" {
 			span.SetAttributes(attribute.String(executor.RunAttribute, run))
 		}
 		if status >= http.StatusInternalServerError {

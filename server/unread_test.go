@@ -12,14 +12,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -235,9 +232,7 @@ func TestPlaceIsKeptUntilTheReplyIsSent(t *testing.T) {
 
 // waits is what the service has for clients that read slowly.
 func (s *service) waits() (bytes int64, replies int) {
-	s.server.unread.mu.Lock()
-	defer s.server.unread.mu.Unlock()
-	return s.server.unread.all.bytes, s.server.unread.all.replies
+	return s.server.unread.Waits()
 }
 
 // TestUnreadIsBounded: who does not read begins nothing more, until what waits is read or
@@ -265,9 +260,7 @@ func TestUnreadIsBounded(t *testing.T) {
 				before, _ = s.waits()
 				return last > 0 && last == before
 			}, 20*time.Second, 50*time.Millisecond)
-			s.server.unread.mu.Lock()
-			s.server.unread.maxBytes = c.most(before)
-			s.server.unread.mu.Unlock()
+			s.server.unread.Bound(c.most(before))
 			do := func(method, key string) answer {
 				req := s.request(method, "/v1/executions/run_01KABCDEFGHJKMNPQRSTVWXYZ0", "", nil)
 				req.Header.Set("X-API-Key", key)
@@ -286,52 +279,6 @@ func TestUnreadIsBounded(t *testing.T) {
 			require.Eventually(t, func() bool { return do(http.MethodGet, "a").StatusCode == http.StatusNotFound }, 10*time.Second, 20*time.Millisecond)
 		})
 	}
-}
-
-// TestLeastRateGrows: a reply may not be read as slowly, for its size, as a small answer.
-func TestLeastRateGrows(t *testing.T) {
-	for _, c := range []struct {
-		desc string
-		size int
-		rate int64 // bytes a second that the client reads
-		cut  bool
-		most time.Duration
-	}{
-		{"a small answer, slowly", 64 << 10, 3 << 10, false, 30 * time.Second},
-		{"a large reply, slowly", 8 << 20, 3 << 10, true, time.Minute},
-		{"a large reply at a bad line's rate", 8 << 20, 20 << 10, false, 8 * time.Minute},
-		{"a large reply that is not read", 8 << 20, 1, true, 31 * time.Second},
-	} {
-		t.Run(c.desc, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client := &slowClient{ResponseWriter: httptest.NewRecorder(), rate: c.rate}
-				w := &pacedWriter{ResponseWriter: client, conn: http.NewResponseController(client), grace: writeGrace}
-				begun := time.Now()
-				_, err := w.Write(make([]byte, c.size))
-				require.Equal(t, c.cut, err != nil, "%v", err)
-				require.LessOrEqual(t, time.Since(begun), c.most)
-			})
-		})
-	}
-}
-
-// slowClient reads so many bytes a second, and obeys deadlines.
-type slowClient struct {
-	http.ResponseWriter
-	rate int64
-	due  time.Time
-}
-
-func (c *slowClient) SetWriteDeadline(t time.Time) error { c.due = t; return nil }
-
-func (c *slowClient) Write(p []byte) (int, error) {
-	takes := time.Duration(int64(len(p)) * int64(time.Second) / c.rate)
-	if left := time.Until(c.due); takes > left {
-		time.Sleep(max(0, left))
-		return 0, os.ErrDeadlineExceeded
-	}
-	time.Sleep(takes)
-	return len(p), nil
 }
 
 // TestUnreadResultsOfMCP: as TestUnreadRepliesHoldLittleMemory, for results with four images

@@ -11,6 +11,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/server/body"
+	"notebox/server/web"
 )
 
 // upload is a POST /v1/files that is being read.
@@ -32,12 +33,12 @@ func (s *Server) keepInputs(c echo.Context) error {
 	if mediaType != formType {
 		return body.UnsupportedMedia("Content-Type: files are sent as %s", formType)
 	}
-	leave, err := s.intake.Enter(ownerOf(c)) // drivers hold some MB of what they send
+	leave, err := s.intake.Enter(web.Owner(c)) // drivers hold some MB of what they send
 	if err != nil {
 		return err
 	}
 	defer leave()
-	u := &upload{r.Context(), s.executor.Keep(ownerOf(c))}
+	u := &upload{r.Context(), s.executor.Keep(web.Owner(c))}
 	whole := false
 	defer func() {
 		if !whole { // by an error, or by a panic
@@ -52,7 +53,7 @@ func (s *Server) keepInputs(c echo.Context) error {
 		return err
 	}
 	whole = true
-	return writeJSON(c, http.StatusCreated, echo.MIMEApplicationJSON, kept)
+	return web.WriteJSON(c, http.StatusCreated, echo.MIMEApplicationJSON, kept)
 }
 
 // take stores one part.

@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"errors"
@@ -16,14 +16,6 @@ import (
 // deadline for a whole request; what is bounded is a client that does not send
 // or does not read.
 const (
-	// readHeaderTimeout is for the request line and the headers: a few hundred bytes.
-	readHeaderTimeout = 10 * time.Second
-	// idleTimeout is how long a kept connection waits for its next request;
-	// longer than the 60 s after which common proxies close theirs.
-	idleTimeout = 120 * time.Second
-	// maxHeaderBytes is far above a key, a signed URL and a browser's headers. Many
-	// small fields take twenty times their bytes in memory, and need no key.
-	maxHeaderBytes = 16 << 10
 	// bodyGrace is what a body may take apart from its size, bodyRate the bytes
 	// a second that it must come with beyond that: a bad mobile connection. What
 	// is beyond bodySlow bytes must come at largeRate, since the body holds a place.
@@ -35,8 +27,8 @@ const (
 	// apart from the size for the whole; writeRate the bytes a second that it must read
 	// beyond that. So a small answer may be read at 2 KiB a second, and the larger one
 	// is, the nearer to writeRate: as much as bodies must come with.
-	writeGrace = 30 * time.Second
-	writePiece = 64 << 10
+	WriteGrace = 30 * time.Second
+	WritePiece = 64 << 10
 	writeRate  = bodyRate
 	// drainTime and drainBytes bound what is still read of a body that was
 	// refused: many clients do not look at the answer before all is sent, and
@@ -45,30 +37,16 @@ const (
 	drainBytes = 64 << 20
 )
 
-// pace holds the times that tests shorten: the two grace times, and those of
+// Pace holds the times that tests shorten: the two grace times, and those of
 // streams and of the store, where 0 is the default.
-type pace struct {
-	body, write time.Duration
-	head, alive time.Duration
-	stall       time.Duration // of the store, for uploads, inputs and files that are served
+type Pace struct {
+	Body, Write time.Duration
+	Head, Alive time.Duration
+	Stall       time.Duration // of the store, for uploads, inputs and files that are served
 }
 
-// HTTPServer is an http.Server for Handler, with its deadlines set.
-func (s *Server) HTTPServer() *http.Server {
-	server := &http.Server{
-		Addr:              s.listen,
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: readHeaderTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-	}
-	s.connections.guard(server)
-	server.RegisterOnShutdown(s.mcp.EndStreams) // they would be waited for
-	return server
-}
-
-// keepPace gives every request body and every write of a response its deadline.
-func (s *Server) keepPace(next echo.HandlerFunc) echo.HandlerFunc {
+// Keep gives every request body and every write of a response its deadline.
+func (p *Pace) Keep(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		w, r := c.Response().Writer, c.Request()
 		conn := http.NewResponseController(w)
@@ -76,9 +54,9 @@ func (s *Server) keepPace(next echo.HandlerFunc) echo.HandlerFunc {
 		// would fail a "100 Continue". Errors are those of writers that know no
 		// deadlines, such as httptest's, here and below.
 		_ = conn.SetWriteDeadline(time.Time{})
-		c.Response().Writer = &pacedWriter{ResponseWriter: w, conn: conn, grace: s.pace.write}
+		c.Response().Writer = &PacedWriter{ResponseWriter: w, Conn: conn, Grace: p.Write}
 		if r.Body != nil && r.Body != http.NoBody {
-			body := &pacedBody{ReadCloser: r.Body, conn: conn, start: time.Now(), grace: s.pace.body}
+			body := &pacedBody{ReadCloser: r.Body, conn: conn, start: time.Now(), grace: p.Body}
 			// Also for a body that nobody here reads: net/http does, a part of it.
 			_ = conn.SetReadDeadline(body.start.Add(body.grace))
 			// A copy, as net/http looks at the type of its own request's body.
@@ -90,8 +68,11 @@ func (s *Server) keepPace(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// NewPace returns the times of a service whose store may stall for so long.
+func NewPace(stall time.Duration) Pace { return Pace{Body: bodyGrace, Write: WriteGrace, Stall: stall} }
+
 // bodyTime is how long so many bytes may take: 25 MiB some 7 minutes, 512 MiB two hours.
-func bodyTime(bytes int64) time.Duration {
+func BodyTime(bytes int64) time.Duration {
 	return time.Duration(min(bytes, bodySlow)/bodyRate+max(0, bytes-bodySlow)/largeRate) * time.Second
 }
 
@@ -111,7 +92,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		b.start = b.start.Add(now.Sub(b.left)) // a slow disk or store is not the client's fault
 	}
 	defer func() { b.left = time.Now() }()
-	due := b.start.Add(b.grace + bodyTime(b.read))
+	due := b.start.Add(b.grace + BodyTime(b.read))
 	if quiet := now.Add(b.grace); quiet.Before(due) { // what came fast earns no long pause
 		due = quiet
 	}
@@ -130,8 +111,8 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain reads on for a while when the answer is that the body is not wanted.
-func (s *Server) drain(r *http.Request, status int) {
+// Drain reads on for a while when the answer is that the body is not wanted.
+func Drain(r *http.Request, status int) {
 	b, ok := r.Body.(*pacedBody)
 	if !ok || b.ended || r.Header.Get("Expect") != "" {
 		return
@@ -144,29 +125,29 @@ func (s *Server) drain(r *http.Request, status int) {
 	}
 }
 
-type pacedWriter struct {
+type PacedWriter struct {
 	http.ResponseWriter
-	conn  *http.ResponseController
-	grace time.Duration
+	Conn  *http.ResponseController
+	Grace time.Duration
 	sent  int64
 	took  time.Duration // for sent; a run, or a store, that is waited for is not the client's fault
 }
 
 // Write gives every piece its own deadline: one for the whole of a large reply
 // would have to be so late that it could be held without reading it.
-func (w *pacedWriter) Write(p []byte) (int, error) {
+func (w *PacedWriter) Write(p []byte) (int, error) {
 	written := 0
 	for {
-		piece := p[written:min(len(p), written+writePiece)]
+		piece := p[written:min(len(p), written+WritePiece)]
 		begun := time.Now()
-		left := w.grace + time.Duration(w.sent/writeRate)*time.Second - w.took
-		_ = w.conn.SetWriteDeadline(begun.Add(min(w.grace, left)))
+		left := w.Grace + time.Duration(w.sent/writeRate)*time.Second - w.took
+		_ = w.Conn.SetWriteDeadline(begun.Add(min(w.Grace, left)))
 		n, err := w.ResponseWriter.Write(piece)
 		written += n
 		w.sent += int64(n)
 		w.took += time.Since(begun)
 		if err != nil {
-			return written, &unsentError{err}
+			return written, &UnsentError{err}
 		}
 		if written == len(p) {
 			return written, nil
@@ -174,11 +155,11 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// unsentError is a client that left, or did not read, while it was answered.
-type unsentError struct{ err error }
+// UnsentError is a client that left, or did not read, while it was answered.
+type UnsentError struct{ Err error }
 
-func (e *unsentError) Error() string { return "the answer was not sent: " + e.err.Error() }
+func (e *UnsentError) Error() string { return "the answer was not sent: " + e.Err.Error() }
 
-func (e *unsentError) Unwrap() error { return e.err }
+func (e *UnsentError) Unwrap() error { return e.Err }
 
-func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *PacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

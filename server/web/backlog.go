@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"os"
@@ -9,34 +9,34 @@ import (
 // backlog is what a client has not read yet, first in, first out: at most intake.SpoolMemory
 // bytes of it in memory, the rest in a file of work. If the disk takes no more, the rest
 // stays in memory: a reply that is there is not lost for it.
-type backlog struct {
-	work *intake.Workspace
+type Backlog struct {
+	Work *intake.Workspace
 
-	head     []byte // older than what is in file
+	Head     []byte // older than what is in file
 	file     *os.File
 	from, to int64  // what of file is still to be read
-	full     error  // why the disk takes no more
-	rest     []byte // newer than what is in file
+	Full     error  // why the disk takes no more
+	Rest     []byte // newer than what is in file
 	piece    []byte // for what is read of file
 }
 
 // add takes all of p.
-func (b *backlog) add(p []byte) {
-	if b.from == b.to && len(b.rest) == 0 && len(b.head)+len(p) <= intake.SpoolMemory {
-		b.head = append(b.head, p...)
+func (b *Backlog) Add(p []byte) {
+	if b.from == b.to && len(b.Rest) == 0 && len(b.Head)+len(p) <= intake.SpoolMemory {
+		b.Head = append(b.Head, p...)
 		return
 	}
-	if b.full == nil {
+	if b.Full == nil {
 		var n int
-		n, b.full = b.spill(p)
+		n, b.Full = b.spill(p)
 		p = p[n:]
 	}
-	b.rest = append(b.rest, p...)
+	b.Rest = append(b.Rest, p...)
 }
 
-func (b *backlog) spill(p []byte) (n int, err error) {
+func (b *Backlog) spill(p []byte) (n int, err error) {
 	if b.file == nil {
-		if b.file, err = b.work.Create(); err != nil {
+		if b.file, err = b.Work.Create(); err != nil {
 			return 0, err
 		}
 	}
@@ -47,42 +47,42 @@ func (b *backlog) spill(p []byte) (n int, err error) {
 
 // next takes the oldest bytes, at most writePiece of them, or none if there are none.
 // They may be used until the next call of next.
-func (b *backlog) next() (p []byte, err error) {
+func (b *Backlog) Next() (p []byte, err error) {
 	switch {
-	case len(b.head) > 0:
-		p, b.head = b.head, nil
+	case len(b.Head) > 0:
+		p, b.Head = b.Head, nil
 	case b.from < b.to:
 		if b.piece == nil {
-			b.piece = make([]byte, writePiece)
+			b.piece = make([]byte, WritePiece)
 		}
-		p = b.piece[:min(writePiece, b.to-b.from)]
+		p = b.piece[:min(WritePiece, b.to-b.from)]
 		if _, err = b.file.ReadAt(p, b.from); err != nil {
 			return nil, err
 		}
 		if b.from += int64(len(p)); b.from == b.to {
 			b.from, b.to, err = 0, 0, b.file.Truncate(0)
 		}
-	case len(b.rest) > 0:
-		n := min(writePiece, len(b.rest))
-		if p, b.rest = b.rest[:n], b.rest[n:]; len(b.rest) == 0 {
-			b.rest = nil
+	case len(b.Rest) > 0:
+		n := min(WritePiece, len(b.Rest))
+		if p, b.Rest = b.Rest[:n], b.Rest[n:]; len(b.Rest) == 0 {
+			b.Rest = nil
 		}
 	}
 	return p, err
 }
 
 // size is how many bytes there are.
-func (b *backlog) size() int64 { return int64(len(b.head)) + b.spooled() }
+func (b *Backlog) Size() int64 { return int64(len(b.Head)) + b.spooled() }
 
 // spooled is how many of them are no longer small enough for memory.
-func (b *backlog) spooled() int64 { return b.to - b.from + int64(len(b.rest)) }
+func (b *Backlog) spooled() int64 { return b.to - b.from + int64(len(b.Rest)) }
 
 // close forgets all.
-func (b *backlog) close() error {
-	work := b.work
+func (b *Backlog) Close() error {
+	work := b.Work
 	if b.file != nil {
 		_ = b.file.Close() // it is removed
 	}
-	*b = backlog{work: work}
+	*b = Backlog{Work: work}
 	return work.Remove()
 }

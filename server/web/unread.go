@@ -1,10 +1,12 @@
-package server
+package web
 
 import (
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
+	"notebox/executor/intake"
 	"notebox/executor/problem"
 )
 
@@ -22,14 +24,22 @@ const (
 	unreadRetry = 10 * time.Second
 )
 
-// unread counts what waits.
-type unread struct {
+// Unread counts what waits.
+type Unread struct {
 	share    func() bool // there are several owners: none takes all
 	maxBytes int64
+	intake   *intake.Intake // has the folders of what waits
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	all     waiting
 	byOwner map[string]waiting // an owner without any is not in it
+}
+
+// NewUnread returns one. share reports whether there are several owners, none of whom takes
+// all that may wait.
+func NewUnread(share func() bool, work *intake.Intake, log *slog.Logger) *Unread {
+	return &Unread{share: share, maxBytes: maxUnreadBytes, intake: work, log: log, byOwner: map[string]waiting{}}
 }
 
 // waiting is how much waits.
@@ -43,7 +53,7 @@ func (w waiting) plus(replies int, bytes int64) waiting {
 }
 
 // add changes what waits for an owner.
-func (u *unread) add(owner string, replies int, bytes int64) {
+func (u *Unread) add(owner string, replies int, bytes int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.all = u.all.plus(replies, bytes)
@@ -52,9 +62,23 @@ func (u *unread) add(owner string, replies int, bytes int64) {
 	}
 }
 
-// mayBegin refuses a request of an owner for whom too much waits: with several owners, as
+// Waits is what waits for all.
+func (u *Unread) Waits() (bytes int64, replies int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.all.bytes, u.all.replies
+}
+
+// Bound sets how many bytes may wait.
+func (u *Unread) Bound(bytes int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.maxBytes = bytes
+}
+
+// MayBegin refuses a request of an owner for whom too much waits: with several owners, as
 // much as is left free for others. One for whom nothing waits is not refused for others.
-func (u *unread) mayBegin(owner string) error {
+func (u *Unread) MayBegin(owner string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	own, ok := u.byOwner[owner]

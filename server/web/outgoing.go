@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"context"
@@ -13,19 +13,19 @@ import (
 // outgoingKey is where a request's *outgoing is kept in its echo.Context.
 const outgoingKey = "outgoing"
 
-// outgoing is an answer on its way to its client. No handler waits for a client to read:
+// Outgoing is an answer on its way to its client. No handler waits for a client to read:
 // what it writes is put into a backlog, and sent when the handler has returned, so that
 // nothing but the backlog is in memory meanwhile. After a Flush it is sent while the
-// handler goes on. Handlers that read a store or a sandbox while they write call direct.
-type outgoing struct {
+// handler goes on. Handlers that read a store or a sandbox while they write call Direct.
+type Outgoing struct {
 	http.ResponseWriter
 	log    *slog.Logger
-	unread *unread
+	unread *Unread
 	owner  func() string
 	gone   context.CancelFunc // ends the request's context
 
 	mu        sync.Mutex
-	backlog   backlog
+	backlog   Backlog
 	counted   waiting // in unread
 	isDirect  bool
 	streaming bool // send goes on, in a goroutine
@@ -39,15 +39,16 @@ type outgoing struct {
 	ended chan struct{} // closed when the goroutine of send has returned
 }
 
-// deliver has what a handler writes sent to its client, and answers its error.
-func (s *Server) deliver(next echo.HandlerFunc) echo.HandlerFunc {
+// Deliver has what a handler writes sent to its client, and answers its error. What waits is
+// put into work's folders.
+func (u *Unread) Deliver(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx, gone := context.WithCancel(c.Request().Context())
 		defer gone()
-		o := &outgoing{
-			ResponseWriter: c.Response().Writer, log: s.log, unread: &s.unread, gone: gone,
-			owner:   func() string { return ownerOf(c) },
-			backlog: backlog{work: s.intake.Spool()},
+		o := &Outgoing{
+			ResponseWriter: c.Response().Writer, log: u.log, unread: u, gone: gone,
+			owner:   func() string { return Owner(c) },
+			backlog: Backlog{Work: u.intake.Spool()},
 			wake:    make(chan struct{}, 1), ended: make(chan struct{}),
 		}
 		c.SetRequest(c.Request().WithContext(ctx))
@@ -61,21 +62,21 @@ func (s *Server) deliver(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func outgoingOf(c echo.Context) *outgoing {
-	o, _ := c.Get(outgoingKey).(*outgoing)
+func OutgoingOf(c echo.Context) *Outgoing {
+	o, _ := c.Get(outgoingKey).(*Outgoing)
 	return o
 }
 
-// direct has what a handler writes from now on sent before Write returns. Nothing may
+// Direct has what a handler writes from now on sent before Write returns. Nothing may
 // have been written before.
-func direct(c echo.Context) {
-	if o := outgoingOf(c); o != nil {
+func Direct(c echo.Context) {
+	if o := OutgoingOf(c); o != nil {
 		o.isDirect = true
 	}
 }
 
 // Write takes all of p, or returns why the client gets no more.
-func (o *outgoing) Write(p []byte) (int, error) {
+func (o *Outgoing) Write(p []byte) (int, error) {
 	if o.isDirect {
 		return o.ResponseWriter.Write(p)
 	}
@@ -84,19 +85,19 @@ func (o *outgoing) Write(p []byte) (int, error) {
 	if o.err != nil {
 		return 0, o.err
 	}
-	known := o.backlog.full
-	o.backlog.add(p)
-	if o.backlog.full != nil && known == nil {
-		o.log.Warn("a reply that is not read is kept in memory", "error", o.backlog.full)
+	known := o.backlog.Full
+	o.backlog.Add(p)
+	if o.backlog.Full != nil && known == nil {
+		o.log.Warn("a reply that is not read is kept in memory", "error", o.backlog.Full)
 	}
 	o.over = o.over || o.ending
 	o.count()
-	signal(o.wake)
+	Signal(o.wake)
 	return len(p), nil
 }
 
-// endWithNext says that nothing comes after the next Write.
-func (o *outgoing) endWithNext() {
+// EndWithNext says that nothing comes after the next Write.
+func (o *Outgoing) EndWithNext() {
 	if o == nil {
 		return
 	}
@@ -105,18 +106,18 @@ func (o *outgoing) endWithNext() {
 	o.ending = true
 }
 
-// waiting is how many bytes are not sent yet.
-func (o *outgoing) waiting() int64 {
+// Waiting is how many bytes are not sent yet.
+func (o *Outgoing) Waiting() int64 {
 	if o == nil {
 		return 0
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.backlog.size()
+	return o.backlog.Size()
 }
 
 // FlushError implements what http.ResponseController looks for.
-func (o *outgoing) FlushError() error {
+func (o *Outgoing) FlushError() error {
 	if o.isDirect {
 		return o.flush()
 	}
@@ -129,23 +130,23 @@ func (o *outgoing) FlushError() error {
 			o.send()
 		}()
 	}
-	signal(o.wake)
+	Signal(o.wake)
 	return o.err
 }
 
 // Unwrap is for deadlines.
-func (o *outgoing) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+func (o *Outgoing) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-func (o *outgoing) flush() error {
+func (o *Outgoing) flush() error {
 	if err := http.NewResponseController(o.ResponseWriter).Flush(); err != nil {
-		return &unsentError{err}
+		return &UnsentError{err}
 	}
 	return nil
 }
 
-// whenSent calls f before the last piece is sent, or when the client gets no more. That
+// WhenSent calls f before the last piece is sent, or when the client gets no more. That
 // piece is left out, so that who has it has what f gives back.
-func (o *outgoing) whenSent(f func()) {
+func (o *Outgoing) WhenSent(f func()) {
 	if o == nil {
 		f()
 		return
@@ -159,7 +160,7 @@ func (o *outgoing) whenSent(f func()) {
 	f()
 }
 
-func (o *outgoing) release() {
+func (o *Outgoing) release() {
 	o.mu.Lock()
 	kept := o.kept
 	o.released, o.kept = true, nil
@@ -170,13 +171,13 @@ func (o *outgoing) release() {
 }
 
 // finish returns when all is sent, or why not.
-func (o *outgoing) finish() error {
+func (o *Outgoing) finish() error {
 	o.mu.Lock()
 	o.over = true
 	streaming := o.streaming
 	o.mu.Unlock()
 	if streaming {
-		signal(o.wake)
+		Signal(o.wake)
 		<-o.ended
 	} else {
 		o.send()
@@ -186,7 +187,7 @@ func (o *outgoing) finish() error {
 
 // send sends what there is, until it is over. Nothing else uses the ResponseWriter, but
 // for its header.
-func (o *outgoing) send() {
+func (o *Outgoing) send() {
 	for {
 		piece, over, err := o.next()
 		if err == nil && over {
@@ -214,19 +215,19 @@ func (o *outgoing) send() {
 }
 
 // next takes what is to be sent next. over is whether nothing comes after it.
-func (o *outgoing) next() (piece []byte, over bool, err error) {
+func (o *Outgoing) next() (piece []byte, over bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err != nil {
 		return nil, true, o.err
 	}
-	piece, err = o.backlog.next()
+	piece, err = o.backlog.Next()
 	o.count()
-	return piece, o.over && o.backlog.size() == 0, err
+	return piece, o.over && o.backlog.Size() == 0, err
 }
 
 // fail is why the client gets no more.
-func (o *outgoing) fail(err error) {
+func (o *Outgoing) fail(err error) {
 	o.mu.Lock()
 	o.err = err
 	o.mu.Unlock()
@@ -235,7 +236,7 @@ func (o *outgoing) fail(err error) {
 }
 
 // count tells unread what waits; o.mu is held.
-func (o *outgoing) count() {
+func (o *Outgoing) count() {
 	now := waiting{o.counted.replies, o.backlog.spooled()}
 	if now.bytes > 0 {
 		now.replies = 1
@@ -247,7 +248,7 @@ func (o *outgoing) count() {
 }
 
 // close is the end of an answer, also of one that was broken off.
-func (o *outgoing) close() {
+func (o *Outgoing) close() {
 	o.mu.Lock()
 	if o.err == nil {
 		o.err = fs.ErrClosed
@@ -255,17 +256,25 @@ func (o *outgoing) close() {
 	streaming := o.streaming
 	o.mu.Unlock()
 	if streaming {
-		signal(o.wake)
+		Signal(o.wake)
 		<-o.ended
 	}
 	o.release()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.backlog.close(); err != nil {
+	if err := o.backlog.Close(); err != nil {
 		o.log.Error("a reply's temporary folder is left", "error", err)
 	}
 	if o.counted != (waiting{}) {
 		o.unread.add(o.owner(), -o.counted.replies, -o.counted.bytes)
 		o.counted = waiting{}
+	}
+}
+
+// Signal leaves c with its one element.
+func Signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }

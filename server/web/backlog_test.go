@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -22,13 +22,13 @@ func FuzzBacklog(f *testing.F) {
 			return
 		}
 		parent := t.TempDir()
-		b := backlog{work: newSpool(t, parent)}
+		b := Backlog{Work: newSpool(t, parent)}
 		var want []byte
 		count := byte(0)
 		take := func() {
-			p, err := b.next()
+			p, err := b.Next()
 			require.NoError(t, err)
-			require.LessOrEqual(t, len(p), writePiece)
+			require.LessOrEqual(t, len(p), WritePiece)
 			require.Equal(t, len(want) == 0, len(p) == 0)
 			require.True(t, bytes.Equal(want[:len(p)], p))
 			want = want[len(p):]
@@ -36,24 +36,24 @@ func FuzzBacklog(f *testing.F) {
 		for _, step := range steps {
 			switch {
 			case step == 0xff: // the disk is full from here on
-				b.full = os.ErrClosed
+				b.Full = os.ErrClosed
 			case step >= 0x80:
 				take()
 			default:
 				count++
 				p := bytes.Repeat([]byte{count}, int(step)*1000)
-				b.add(p)
+				b.Add(p)
 				want = append(want, p...)
 			}
-			require.EqualValues(t, len(want), b.size())
-			if b.full == nil {
-				require.LessOrEqual(t, len(b.head)+len(b.rest), intake.SpoolMemory)
+			require.EqualValues(t, len(want), b.Size())
+			if b.Full == nil {
+				require.LessOrEqual(t, len(b.Head)+len(b.Rest), intake.SpoolMemory)
 			}
 		}
 		for len(want) > 0 {
 			take()
 		}
-		require.NoError(t, b.close())
+		require.NoError(t, b.Close())
 		left, err := os.ReadDir(parent)
 		require.NoError(t, err)
 		require.Empty(t, left)

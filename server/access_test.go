@@ -19,6 +19,7 @@ import (
 	"notebox/runner"
 	"notebox/runner/runnertest"
 	"notebox/server/dify"
+	"notebox/server/web"
 )
 
 // named is a line of a keys file.
@@ -165,7 +166,7 @@ func TestCPUOfAKey(t *testing.T) {
 	s.replied(ask(idempotent, "k")) // a reply that is there costs nothing
 	require.Equal(t, 200, s.do(s.with(`{"code":"x"}`, "X-API-Key", "b")).StatusCode)
 
-	require.NoError(t, s.server.keys.Close())
+	require.NoError(t, s.server.Keys.Close())
 	s = newService(t, withLines(t, o, named("alice", "a", "cpu-seconds-per-day=10")))
 	requireTooMany(t, ask(), "CPU-seconds")
 	require.Empty(t, s.started())
@@ -200,7 +201,7 @@ func TestReasonsOfRefusals(t *testing.T) {
 	for _, reason := range []access.Reason{
 		access.ReasonRequests, access.ReasonRuns, access.ReasonCPU, access.ReasonSessions, access.ReasonEnvironment, access.ReasonNetwork,
 	} {
-		p := problemOf(&access.Refusal{Reason: reason, Message: "no"})
+		p := web.Problem(&access.Refusal{Reason: reason, Message: "no"})
 		require.Equal(t, Refusal(reason), refusalOf(p))
 		require.Contains(t, all, refusalOf(p))
 	}
@@ -387,8 +388,8 @@ func TestNothingOfAnothers(t *testing.T) {
 		require.Equal(t, want == 404, s.call("DELETE", "/v1/executions/"+going, "X-API-Key", key).StatusCode == 404)
 	}
 	for _, r := range s.server.routes() {
-		if !r.open {
-			require.True(t, rows[r.method+" "+r.path], "%s %s has no row here", r.method, r.path)
+		if !r.Open {
+			require.True(t, rows[r.Method+" "+r.Path], "%s %s has no row here", r.Method, r.Path)
 		}
 	}
 }
@@ -449,16 +450,16 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	s := newService(t)
 	doc := loadOpenAPI(t, s.get("/openapi.json").body)
 	for _, r := range s.server.routes() {
-		if r.open {
+		if r.Open {
 			continue
 		}
-		for _, method := range []string{r.method, http.MethodHead} {
-			op := doc.Paths.Find(documented(r.path)).GetOperation(method)
-			if method != r.method && r.method != http.MethodGet {
+		for _, method := range []string{r.Method, http.MethodHead} {
+			op := doc.Paths.Find(documented(r.Path)).GetOperation(method)
+			if method != r.Method && r.Method != http.MethodGet {
 				continue
 			}
 			for _, status := range []string{"401", "429"} {
-				require.NotNil(t, op.Responses.Value(status), "%s %s %s", method, r.path, status)
+				require.NotNil(t, op.Responses.Value(status), "%s %s %s", method, r.Path, status)
 			}
 		}
 	}

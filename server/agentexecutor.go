@@ -27,7 +27,7 @@ func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result,
 	if err != nil {
 		return nil, ofModelsCall(err)
 	}
-	run, err := x.server.executor.Begin(ctx, x.caller, o)
+	run, err := x.server.Executor.Begin(ctx, x.caller, o)
 	if err != nil {
 		return nil, ofModelsCall(err)
 	}

@@ -69,7 +69,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	if err := caller.MayBeginRun(); err != nil {
 		return err // before its body is read
 	}
-	work := s.intake.Workspace(caller.Owner())
+	work := s.Intake.Workspace(caller.Owner())
 	defer work.Clear(c.Request().Context())
 	asked, err := s.readQuestion(c.Request(), work)
 	var missing *missingInput
@@ -88,8 +88,8 @@ func (s *Server) runAgent(c echo.Context) error {
 	defer web.OutgoingOf(c).WhenSent(leave)
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
-	defer context.AfterFunc(s.executor.Life(), cancel)()
-	id, err := executor.NewID(s.now())
+	defer context.AfterFunc(s.Executor.Life(), cancel)()
+	id, err := executor.NewID(s.Now())
 	if err != nil {
 		return err
 	}
@@ -99,13 +99,13 @@ func (s *Server) runAgent(c echo.Context) error {
 	if about.Languages, err = s.toolLanguages(caller, ""); err != nil {
 		return err // the caller's key has no language
 	}
-	a, err := s.agents.agent(&agentExecutor{s, caller, s.base(c.Request())}, about)
+	a, err := s.agents.agent(&agentExecutor{s, caller, s.Base(c.Request())}, about)
 	if err != nil {
 		return err
 	}
 	files, err := s.given(ctx, caller.Owner(), &asked.inputs, work)
 	if err != nil {
-		return s.executor.WhyNot(c.Request().Context(), err)
+		return s.Executor.WhyNot(c.Request().Context(), err)
 	}
 	work.Leave()
 	ask := func(sink agent.Sink) (*agentAnswer, error) {
@@ -113,7 +113,7 @@ func (s *Server) runAgent(c echo.Context) error {
 		if err != nil {
 			return nil, s.ofAgent(ctx, err)
 		}
-		s.log.InfoContext(ctx, "question", "question", id, "owner", caller.Owner(), "runs", len(answer.Steps), "stopped", string(answer.Stopped),
+		s.Log.InfoContext(ctx, "question", "question", id, "owner", caller.Owner(), "runs", len(answer.Steps), "stopped", string(answer.Stopped),
 			"tokens_in", answer.Usage.In, "tokens_out", answer.Usage.Out)
 		return agentAnswerOf(answer), nil
 	}
@@ -122,7 +122,7 @@ func (s *Server) runAgent(c echo.Context) error {
 	}
 	answer, err := ask(nil)
 	if err != nil || ctx.Err() != nil {
-		return s.executor.WhyNot(c.Request().Context(), err)
+		return s.Executor.WhyNot(c.Request().Context(), err)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
@@ -131,23 +131,23 @@ func (s *Server) runAgent(c echo.Context) error {
 // streamAgent tells of a question while it is answered: started, text, again, call,
 // output, turn, and in the end done or error.
 func (s *Server) streamAgent(c echo.Context, id string, gone func(), ask func(agent.Sink) (*agentAnswer, error)) error {
-	e := s.newEventStream(c, id, agentBacklog, gone)
-	defer e.end(nil)
+	e := s.NewEventStream(c, id, agentBacklog, gone)
+	defer e.End(nil)
 	e.Accepted()
 	var answer []byte
-	err := s.recoverPanic(func(echo.Context) error {
-		a, err := ask(func(ev agent.Event) { e.put(string(ev.Kind), agentEvent{ev.Role, ev.Text, ev.Step}) })
+	err := web.RecoverPanic(func(echo.Context) error {
+		a, err := ask(func(ev agent.Event) { e.Put(string(ev.Kind), agentEvent{ev.Role, ev.Text, ev.Step}) })
 		if err == nil {
 			answer, err = executor.EncodeJSON(a)
 		}
 		return err
 	})(c)
 	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
-		err = s.executor.WhyNot(ctx, err)
-		e.end(problemOf(err))
+		err = s.Executor.WhyNot(ctx, err)
+		e.End(web.Problem(err))
 		return err
 	}
-	return e.finish(bytes.NewReader(answer))
+	return e.Finish(bytes.NewReader(answer))
 }
 
 // agentEvent is the data of an event.

@@ -33,7 +33,7 @@ func CheckListen(addr string, haveKeys, noAuth bool) error {
 // any keys configured, every request (browser.go says which those can be).
 func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		caller, err := s.keys.Caller(presentedKey(c.Request().Header))
+		caller, err := s.Keys.Caller(presentedKey(c.Request().Header))
 		if err != nil {
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="notebox"`)
 			return needsKey()
@@ -44,7 +44,7 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		if c.Request().Method != http.MethodDelete { // what ends something is no more to read
-			if err := s.unread.MayBegin(caller.Owner()); err != nil {
+			if err := s.Unread.MayBegin(caller.Owner()); err != nil {
 				return err
 			}
 		}
@@ -59,7 +59,7 @@ func needsKey() *problem.Error {
 
 // mayCall reports whether a request could run code too.
 func (s *Server) mayCall(r *http.Request) bool {
-	_, ok := s.keys.Find(presentedKey(r.Header))
+	_, ok := s.Keys.Find(presentedKey(r.Header))
 	return ok
 }
 

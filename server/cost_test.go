@@ -114,7 +114,7 @@ func TestWhatWaitsHoldsLittle(t *testing.T) {
 				s.ask(http.MethodPost, c.path, strings.Replace(c.body, "%d", fmt.Sprint(i+2), 1), session, "Accept: application/json, text/event-stream")
 			}
 			require.Eventually(t, func() bool { return begun.Load() == clients }, time.Minute, 10*time.Millisecond)
-			require.Equal(t, clients*c.places, s.server.intake.Taken())
+			require.Equal(t, clients*c.places, s.server.Intake.Taken())
 			if c.places == 0 {
 				require.Eventually(t, func() bool { return (heap()-before)/clients < most }, 20*time.Second, 100*time.Millisecond)
 			}
@@ -128,12 +128,12 @@ func TestLargeProgramKeepsItsPlace(t *testing.T) {
 	s := newService(t)
 	var held int
 	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
-		held = s.server.intake.Taken()
+		held = s.server.Intake.Taken()
 		return executed(spec, runner.StatusOK), nil
 	}
 	for size, want := range map[int]int{intake.SpoolMemory: 0, executor.LargeProgram: 1} {
 		s.replied(s.postJSON(`{"code":"` + strings.Repeat("x", size) + `"}`))
 		require.Equal(t, want, held, "%d bytes", size)
-		require.Zero(t, s.server.intake.Taken())
+		require.Zero(t, s.server.Intake.Taken())
 	}
 }

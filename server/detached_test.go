@@ -33,7 +33,7 @@ func TestPanicBeforeARun(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, s.server.Wait(ctx))
-			require.Zero(t, s.server.intake.Taken())
+			require.Zero(t, s.server.Intake.Taken())
 		})
 	}
 }

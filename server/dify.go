@@ -23,14 +23,14 @@ type difyState struct {
 }
 
 // difyRoutes are the calls of package dify.
-func (s *Server) difyRoutes() []route {
-	routes := []route{
-		{http.MethodGet, "/", s.difyHello, true},
-		{http.MethodGet, dify.FilesPrefix + ":sandbox_id/:filename", s.serveDifyFile, true}, // signed
-		{http.MethodGet, "/dify/openapi.json", s.serveDifyOpenAPI, true},
+func (s *Server) difyRoutes() []web.Route {
+	routes := []web.Route{
+		web.On(http.MethodGet, "/", s.difyHello).WithoutKey(),
+		web.On(http.MethodGet, dify.FilesPrefix+":sandbox_id/:filename", s.serveDifyFile).WithoutKey(), // signed
+		web.On(http.MethodGet, "/dify/openapi.json", s.serveDifyOpenAPI).WithoutKey(),
 	}
 	for _, call := range dify.Calls() {
-		routes = append(routes, route{http.MethodPost, call.Path(), s.difyCall(call), false})
+		routes = append(routes, web.On(http.MethodPost, call.Path(), s.difyCall(call)))
 	}
 	return routes
 }
@@ -46,7 +46,7 @@ func (s *Server) difyHello(c echo.Context) error {
 
 // serveDifyOpenAPI answers GET /dify/openapi.json.
 func (s *Server) serveDifyOpenAPI(c echo.Context) error {
-	document, err := dify.Document(s.base(c.Request()))
+	document, err := dify.Document(s.Base(c.Request()))
 	if err != nil {
 		return err
 	}
@@ -57,10 +57,10 @@ func (s *Server) serveDifyOpenAPI(c echo.Context) error {
 func (s *Server) difyCall(call dify.Call) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		arrived := time.Now()
-		if err := s.executor.SessionsOffered(); err != nil {
+		if err := s.Executor.SessionsOffered(); err != nil {
 			return err
 		}
-		work := s.intake.Workspace(web.Owner(c))
+		work := s.Intake.Workspace(web.Owner(c))
 		defer work.Clear(c.Request().Context())
 		fields, err := s.difyFields(c.Request(), work, call)
 		if err != nil {
@@ -84,15 +84,15 @@ func (s *Server) difyFields(r *http.Request, work *intake.Workspace, call dify.C
 	if err != nil {
 		return nil, err
 	}
-	if r.ContentLength > s.maxBody {
-		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
+	if r.ContentLength > s.MaxBody {
+		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
 	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
 	if err != nil {
 		return nil, body.Problem(err, body.NotWhole)
 	}
 	isJSON := mediaType == echo.MIMEApplicationJSON || strings.HasSuffix(mediaType, "+json") || r.Header.Get(echo.HeaderContentType) == ""
-	err = s.bodies.WithText(r, work, sent, func(raw []byte) error {
+	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})

@@ -18,6 +18,7 @@ import (
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/dify"
+	"notebox/server/web"
 	"notebox/storage"
 )
 
@@ -59,10 +60,10 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 		return "", err
 	}
 	defer leave()
-	work := s.intake.Workspace(b.of.caller.Owner())
+	work := s.Intake.Workspace(b.of.caller.Owner())
 	defer work.Clear(ctx)
 	in := &executor.Input{Field: "file", URL: from}
-	if err := s.executor.Fetch(ctx, in, b.session.DataSize(), work); err != nil {
+	if err := s.Executor.Fetch(ctx, in, b.session.DataSize(), work); err != nil {
 		return "", ofDifyFetch(err)
 	}
 	if name == "" {
@@ -112,7 +113,7 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	defer leave()
-	copyID, err := executor.NewID(s.now())
+	copyID, err := executor.NewID(s.Now())
 	if err != nil {
 		return "", err
 	}
@@ -124,13 +125,13 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 	if err := b.session.StoreFile(ctx, name, key); err != nil {
 		return "", ofDifyFile(difyPathField, err)
 	}
-	query, _, err := s.store.Sign(key)
+	query, _, err := s.Store.Sign(key)
 	if err != nil {
 		return "", executor.WithoutKey(err, key)
 	}
 	query.Set(difyCopyParam, copyID)
 	address := url.URL{Path: dify.FilesPrefix + sandbox + "/" + title}
-	return s.base(b.of.c.Request()) + address.EscapedPath() + "?" + query.Encode(), nil
+	return s.Base(b.of.c.Request()) + address.EscapedPath() + "?" + query.Encode(), nil
 }
 
 // difyCopyParam is the query parameter that says which copy of a file a link is to: each
@@ -148,7 +149,7 @@ func difyFileKey(copyID, sandbox, title string) (string, error) {
 
 // serveDifyFile answers GET /files/…: all of the address is in the key, and so signed.
 func (s *Server) serveDifyFile(c echo.Context) error {
-	parts, ok := pathAfter(c.Request().URL, dify.FilesPrefix)
+	parts, ok := web.PathAfter(c.Request().URL, dify.FilesPrefix)
 	if !ok || len(parts) != 2 {
 		return problem.NotFound()
 	}
@@ -156,7 +157,7 @@ func (s *Server) serveDifyFile(c echo.Context) error {
 	if err != nil {
 		return problem.Forbidden("this link is not valid: it was changed, or it is not of this service")
 	}
-	return s.serveStored(c, key)
+	return s.ServeStored(c, key)
 }
 
 // ofDifyFile gives what is wrong with a file of a session its face for a model. field is

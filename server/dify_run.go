@@ -25,7 +25,7 @@ const cancelLag = 500 * time.Millisecond
 // answered at p.Answer though it may not have ended.
 func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, error) {
 	c := b.of.c
-	run, err := b.of.server.beginOrder(c, b.order(p))
+	run, err := b.of.server.Begin(c, b.order(p))
 	if err != nil {
 		return nil, ofDifyRun(p.Field, noSandbox(err))
 	}
@@ -48,7 +48,7 @@ func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, er
 func (b *difySandbox) order(p dify.Program) *executor.Order {
 	o := &executor.Order{
 		Code: &p.Source, Session: new(b.session.Info().ID), LinkImages: true, Until: p.Interrupt, NoPackages: true,
-		Base: b.of.server.base(b.of.c.Request()), Sent: web.OutgoingOf(b.of.c).WhenSent,
+		Base: b.of.server.Base(b.of.c.Request()), Sent: web.OutgoingOf(b.of.c).WhenSent,
 	}
 	if executor.IsBash(p.Language) { // else it is the kernel's, as Runs has told
 		o.Language = new(executor.Bash)
@@ -82,7 +82,7 @@ func (b *difySandbox) ended(ctx context.Context, run *executor.Run, p dify.Progr
 		r.End = dify.EndInterrupted
 	case a.Status == runner.StatusTimeout:
 		r.End = dify.EndInterrupted
-		if most := b.of.server.maxTimeout; run.Limits.Timeout == most {
+		if most := b.of.server.MaxTimeout; run.Limits.Timeout == most {
 			r.Limit = most
 		}
 	}

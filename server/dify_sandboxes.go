@@ -44,7 +44,7 @@ func (d *difySandboxes) Open(ctx context.Context, conversation, language string)
 	if conversation == "" {
 		return d.open(ctx, language, nil)
 	}
-	if env := d.server.executor.ByLanguage(language); env != nil && env.Name != d.server.environments[0].Name {
+	if env := d.server.Executor.ByLanguage(language); env != nil && env.Name != d.server.Environments[0].Name {
 		conversation += "\n" + env.Name
 	}
 	sum := sha256.Sum256([]byte(conversation))
@@ -54,7 +54,7 @@ func (d *difySandboxes) Open(ctx context.Context, conversation, language string)
 		return nil, err
 	}
 	defer release()
-	all, err := d.server.executor.SessionsOf(d.caller)
+	all, err := d.server.Executor.SessionsOf(d.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (d *difySandboxes) find(id string) (*executor.Session, error) {
 	if executor.IsSessionID(id) {
 		web.NoteSession(d.c, id)
 	}
-	return d.server.executor.FindSession(d.caller, id)
+	return d.server.Executor.FindSession(d.caller, id)
 }
 
 // Stop implements dify.Sandboxes.
@@ -98,7 +98,7 @@ func (d *difySandboxes) Stop(ctx context.Context, id string) (found bool, err er
 	case errors.Is(err, runner.ErrNoSession), errors.As(err, &gone):
 		return false, nil
 	}
-	d.server.log.ErrorContext(ctx, "a session could not be ended", "session", id, "error", err)
+	d.server.Log.ErrorContext(ctx, "a session could not be ended", "session", id, "error", err)
 	return true, err
 }
 
@@ -149,11 +149,11 @@ func (b *difySandbox) Runs(language string) bool {
 	if executor.IsBash(language) {
 		return true
 	}
-	own := b.of.server.executor.ByName(b.session.Info().Environment)
+	own := b.of.server.Executor.ByName(b.session.Info().Environment)
 	if own != nil && own.Language == toolLanguage && slices.ContainsFunc(difyPythons, func(name string) bool { return strings.EqualFold(name, language) }) {
 		return true
 	}
-	other := b.of.server.executor.ByLanguage(language)
+	other := b.of.server.Executor.ByLanguage(language)
 	return own != nil && other != nil && own.Name == other.Name
 }
 
@@ -163,7 +163,7 @@ func (d *difySandboxes) open(ctx context.Context, language string, note map[stri
 	if language != "" {
 		o.Language = &language
 	}
-	session, err := d.server.executor.OpenSession(ctx, d.caller, o)
+	session, err := d.server.Executor.OpenSession(ctx, d.caller, o)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"notebox/executor/problem"
 	"notebox/server/pages"
+	"notebox/server/web"
 )
 
 // documentTitles are those of the OpenAPI documents that the pages can show, by the paths
@@ -17,11 +18,11 @@ var documentTitles = []pages.Document{
 }
 
 // newPages returns the pages for those of the documents that there are routes of.
-func newPages(routes []route) (*pages.Pages, error) {
+func newPages(routes []web.Route) (*pages.Pages, error) {
 	var documents []pages.Document
 	for _, d := range documentTitles {
 		for _, r := range routes {
-			if r.path == d.Path {
+			if r.Path == d.Path {
 				d.Path = strings.TrimPrefix(d.Path, "/")
 				documents = append(documents, d)
 				break

@@ -62,31 +62,31 @@ type limitsEntry struct {
 
 // listEnvironments answers GET /v1/environments.
 func (s *Server) listEnvironments(c echo.Context) error {
-	l := s.limits
+	l := s.Limits
 	answer := environmentList{Limits: limitsEntry{
-		Timeout: min(l.Timeout, s.maxTimeout).Seconds(), MaxTimeout: s.maxTimeout.Seconds(),
+		Timeout: min(l.Timeout, s.MaxTimeout).Seconds(), MaxTimeout: s.MaxTimeout.Seconds(),
 		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize,
 		Output: l.Output, Files: l.Files, FileSize: l.FileSize,
-		MaxBody: s.maxBody, MaxUpload: s.maxUpload, MaxInputs: executor.MaxInputs,
-		Network: s.network != nil,
+		MaxBody: s.MaxBody, MaxUpload: s.MaxUpload, MaxInputs: executor.MaxInputs,
+		Network: s.Network != nil,
 	}}
-	if s.executor.SessionsOffered() == nil {
-		times := s.executor.SessionTimes()
+	if s.Executor.SessionsOffered() == nil {
+		times := s.Executor.SessionTimes()
 		answer.Limits.Sessions = true
 		answer.Limits.SessionTTL, answer.Limits.MaxSessionTTL = times.TTL.Seconds(), times.MaxTTL.Seconds()
 		answer.Limits.SessionIdle = times.Idle.Seconds()
 	}
 	caller := web.Caller(c)
-	for i, e := range s.environments {
+	for i, e := range s.Environments {
 		if !caller.Sees(e.Name, e.Language) {
 			continue
 		}
 		var installs *dependenciesEntry
-		if s.executor.CanInstall(&e) {
-			installs = &dependenciesEntry{e.Dependencies.Notation, s.dependencies.Allowed()}
+		if s.Executor.CanInstall(&e) {
+			installs = &dependenciesEntry{e.Dependencies.Notation, s.Dependencies.Allowed()}
 		}
 		answer.Environments = append(answer.Environments, environmentEntry{
-			Name: e.Name, Language: e.Language, Aliases: executor.OrEmpty(e.Aliases), Default: i == 0, Available: s.available(e.Name),
+			Name: e.Name, Language: e.Language, Aliases: executor.OrEmpty(e.Aliases), Default: i == 0, Available: s.Available(e.Name),
 			DisplayName: e.DisplayName, Kernel: e.Kernel.Name, FileExtension: e.FileExtension,
 			MediaTypes: executor.OrEmpty(e.MediaTypes), Packages: executor.OrEmpty(e.Packages), Notes: executor.OrEmpty(e.Notes), Dependencies: installs,
 		})

@@ -15,6 +15,7 @@ import (
 
 	"notebox/executor"
 	"notebox/runner"
+	"notebox/server/web"
 )
 
 func TestRequestBecomesSpec(t *testing.T) {
@@ -103,7 +104,7 @@ func TestRunnerErrors(t *testing.T) {
 			require.Equal(t, c.status, a.StatusCode)
 			require.Equal(t, c.retry, a.Header.Get("Retry-After"))
 			require.NotContains(t, string(a.body), "docker")
-			var p problemBody
+			var p web.ProblemBody
 			require.NoError(t, json.Unmarshal(a.body, &p))
 			require.Equal(t, c.detail, p.Detail)
 			if errors.Is(c.err, secret) {

@@ -56,7 +56,7 @@ func (s *Server) answerEvents(c echo.Context, run *executor.Run) error {
 			_ = body.Close()
 		}
 	}()
-	return s.streamRun(c, run.ID, run.Limits, gone, func(to executor.Listener) (io.Reader, error) {
+	return s.StreamRun(c, run.ID, run.Limits, gone, func(to executor.Listener) (io.Reader, error) {
 		run.Start(to)
 		if run.Joined() {
 			to.Accepted()
@@ -70,7 +70,7 @@ func (s *Server) answerEvents(c echo.Context, run *executor.Run) error {
 		}
 		if run.Joined() {
 			// Its entries are read one by one, but each is in memory several times.
-			if err := s.answerJoined(ctx, run, intake.SpoolMemory, func() error { return retell(ctx, reply, to) }); err != nil {
+			if err := s.AnswerJoined(ctx, run, intake.SpoolMemory, func() error { return retell(ctx, reply, to) }); err != nil {
 				return nil, err
 			}
 		}
@@ -139,7 +139,7 @@ func (s *Server) getExecution(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	switch state, reply, err := s.executor.Find(c.Request().Context(), owner, id); {
+	switch state, reply, err := s.Executor.Find(c.Request().Context(), owner, id); {
 	case err != nil:
 		return err
 	case state == ledger.Ended:
@@ -161,7 +161,7 @@ func (s *Server) cancelExecution(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	switch state, err := s.executor.Cancel(c.Request().Context(), owner, id); {
+	switch state, err := s.Executor.Cancel(c.Request().Context(), owner, id); {
 	case err != nil:
 		return err
 	case state == ledger.Running:

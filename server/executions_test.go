@@ -249,7 +249,7 @@ func TestCancel(t *testing.T) {
 				require.Equal(t, 202, a.StatusCode, "%s", a.body)
 				require.JSONEq(t, `{"id":"`+id+`","status":"cancelling"}`, string(a.body))
 			}
-			require.Eventually(t, func() bool { return !s.server.executor.Here(runs.owner(s), id) }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return !s.server.Executor.Here(runs.owner(s), id) }, time.Minute, time.Millisecond)
 			require.Less(t, time.Since(began), 30*time.Second)
 
 			a := <-answers

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/server/web"
 	"notebox/storage"
 	"notebox/storage/storagetest"
 )
@@ -44,7 +45,7 @@ func TestCloudServedByTheService(t *testing.T) {
 	require.Equal(t, "text/csv; charset=utf-8", whole.Header.Get("Content-Type"))
 	require.Equal(t, `attachment; filename="_ b.csv"; filename*=UTF-8''%C3%BC%20b.csv`, whole.Header.Get("Content-Disposition"))
 	require.Equal(t, "nosniff", whole.Header.Get("X-Content-Type-Options"))
-	require.Equal(t, filePolicy, whole.Header.Get("Content-Security-Policy"))
+	require.Equal(t, web.FilePolicy, whole.Header.Get("Content-Security-Policy"))
 	tag := whole.Header.Get("ETag")
 	require.NotEmpty(t, tag)
 	part := ask("GET", "Range", "bytes=20000000-20000003", "If-Range", tag)

@@ -182,7 +182,7 @@ func TestFilesByLinkOnly(t *testing.T) {
 
 func TestFileThatIsGoneIs404(t *testing.T) {
 	s := newService(t)
-	link, _, err := s.server.store.Link(context.Background(), "runs/2020-01-01/run_x/files/gone", s.url)
+	link, _, err := s.server.Store.Link(context.Background(), "runs/2020-01-01/run_x/files/gone", s.url)
 	require.NoError(t, err)
 	require.Equal(t, 404, s.get(link).StatusCode)
 }
@@ -219,7 +219,7 @@ func TestFileThatCannotBeRead(t *testing.T) {
 	s := newService(t)
 	link := s.produce(map[string]string{"out.csv": "0123456789"})["out.csv"]
 	require.NoError(t, s.server.Wait(t.Context()))
-	s.server.store = lateGet{s.server.store}
+	s.server.Store = lateGet{s.server.Store}
 	for _, method := range []string{"GET", "HEAD"} {
 		for _, ranged := range []string{"", "bytes=2-4"} {
 			req, err := http.NewRequest(method, link, nil)

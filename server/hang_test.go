@@ -21,7 +21,7 @@ func TestUploadToAStoreThatHangs(t *testing.T) {
 	a := s.upload(nil, "a", "x")
 	s.requireProblem(a, 503, storeAway)
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
-	require.Zero(t, s.server.intake.Taken())
+	require.Zero(t, s.server.Intake.Taken())
 }
 
 // TestInputOfAStoreThatHangs: the run gives up, and gives its place back.

@@ -283,7 +283,7 @@ func TestServiceThatIsKilled(t *testing.T) {
 			// The one that was killed was only paused, as it turns out.
 			mortal.dead.Store(false)
 			if c.wait > 0 {
-				require.Eventually(t, func() bool { return !killed.server.executor.Here("", cut) }, ledger.RenewEvery+3*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return !killed.server.Executor.Here("", cut) }, ledger.RenewEvery+3*time.Second, 10*time.Millisecond)
 				require.Contains(t, killed.logged.String(), "taken over")
 				require.Equal(t, 410, s.get("/v1/executions/"+cut).StatusCode, "it stored nothing")
 			}

@@ -51,7 +51,7 @@ func TestIntakeIsShared(t *testing.T) {
 						_ = send.Close()
 					}
 				}()
-				require.Eventually(t, func() bool { return s.server.intake.Taken() == min(n+1, 2) }, time.Minute, time.Millisecond)
+				require.Eventually(t, func() bool { return s.server.Intake.Taken() == min(n+1, 2) }, time.Minute, time.Millisecond)
 			}
 			for range 2 {
 				require.Equal(t, http.StatusTooManyRequests, <-statuses, "half of the places is for others")

@@ -28,7 +28,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		case "/healthz", "/readyz", "/metrics":
 			level = slog.LevelDebug
 		}
-		s.log.LogAttrs(c.Request().Context(), level, "request", append(web.Who(c),
+		s.Log.LogAttrs(c.Request().Context(), level, "request", append(web.Who(c),
 			slog.String("method", methodOf(c.Request().Method)),
 			slog.String("route", cmp.Or(c.Path(), noRoute)),
 			slog.Int("status", c.Response().Status),
@@ -44,7 +44,7 @@ func (s *Server) logProblem(c echo.Context, p *problem.Error) {
 	if p.Cause == nil {
 		return
 	}
-	s.log.LogAttrs(context.WithoutCancel(c.Request().Context()), levelOf(p), "request failed", append(web.Who(c),
+	s.Log.LogAttrs(context.WithoutCancel(c.Request().Context()), levelOf(p), "request failed", append(web.Who(c),
 		slog.Int("status", int(p.Status)),
 		slog.String("error", p.Cause.Error()),
 	)...)
@@ -56,21 +56,4 @@ func levelOf(p *problem.Error) slog.Level {
 		return slog.LevelError
 	}
 	return slog.LevelDebug
-}
-
-// recoverPanic makes a 500 of a panic, whose stack goes to the log only.
-func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) (err error) {
-		defer func() {
-			v := recover()
-			if v == nil {
-				return
-			}
-			if v == http.ErrAbortHandler { // net/http's own way to cut a connection
-				panic(v)
-			}
-			err = problem.Panicked(v)
-		}()
-		return next(c)
-	}
 }

@@ -33,7 +33,7 @@ func (s *Server) serveMCP(c echo.Context) error {
 	if s.browsers.keys && !s.browsers.known(c.Request()) { // the protocol wants it checked in any case
 		return problem.Forbidden("pages of this Origin may not call this service")
 	}
-	work := s.intake.Workspace(web.Owner(c))
+	work := s.Intake.Workspace(web.Owner(c))
 	defer work.Clear(c.Request().Context())
 	r, count, err := s.readMessage(c.Request(), work)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) serveMCP(c echo.Context) error {
 			return err
 		}
 	}
-	served, err := s.mcp.Serve(c.Response(), r, web.Owner(c), s.base(r))
+	served, err := s.mcp.Serve(c.Response(), r, web.Owner(c), s.Base(r))
 	if err == nil && !served {
 		return &problem.Error{Status: http.StatusTooManyRequests, Text: "there are too many MCP sessions; close some", RetryAfter: mcpRetry}
 	}
@@ -64,7 +64,7 @@ func (s *Server) readMessage(r *http.Request, work *intake.Workspace) (own *http
 		return nil, 0, body.Problem(err, body.NotWhole)
 	}
 	own = r.WithContext(r.Context())
-	err = s.bodies.WithText(r, work, sent, func(raw []byte) error {
+	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
 		if notebook.ShapeOf(raw).Values > mcp.MaxValues {
 			return problem.Malformed("", "the message has more than %d values", mcp.MaxValues)
 		}
@@ -92,16 +92,16 @@ func messages(raw []byte) (n int) {
 
 // mcpCaller is the Service of who sent these headers.
 func (s *Server) mcpCaller(head http.Header, base string) (mcp.Service, error) {
-	caller, err := s.keys.Caller(presentedKey(head))
+	caller, err := s.Keys.Caller(presentedKey(head))
 	if err != nil {
 		p := needsKey()
 		return nil, &mcp.Refusal{Status: int(p.Status), Detail: p.Detail()}
 	}
 	return &mcp.Local{
-		Executor: s.executor, Caller: caller, Base: base, MaxCode: s.maxBody, Told: s.toldOfMCP, Log: s.log,
+		Executor: s.Executor, Caller: caller, Base: base, MaxCode: s.MaxBody, Told: s.toldOfMCP, Log: s.Log,
 		Languages: func() (tool.About, error) {
 			about := s.aboutTool()
-			about.Languages = s.languagesOf(caller, func(e *environments.Environment) bool { return s.available(e.Name) })
+			about.Languages = s.languagesOf(caller, func(e *environments.Environment) bool { return s.Available(e.Name) })
 			return about, nil
 		},
 	}, nil
@@ -109,14 +109,12 @@ func (s *Server) mcpCaller(head http.Header, base string) (mcp.Service, error) {
 
 // toldOfMCP gives an error of a call its public face, and tells the log and the Observer.
 func (s *Server) toldOfMCP(ctx context.Context, err error, who ...slog.Attr) *problem.Error {
-	p := problemOf(err)
-	if why := refusalOf(p); why != "" {
-		s.observer.Refused(why)
-	}
+	p := web.Problem(err)
+	s.countRefusal(p)
 	who = append(who, slog.Int("status", int(p.Status)))
 	if p.Cause != nil {
 		who = append(who, slog.String("error", p.Cause.Error()))
 	}
-	s.log.LogAttrs(ctx, levelOf(p), "a call of MCP failed", who...)
+	s.Log.LogAttrs(ctx, levelOf(p), "a call of MCP failed", who...)
 	return p
 }

@@ -81,6 +81,13 @@ func refusalOf(p *problem.Error) Refusal {
 	return ""
 }
 
+// countRefusal tells the Observer of a problem, if it is a refusal.
+func (s *Server) countRefusal(p *problem.Error) {
+	if why := refusalOf(p); why != "" {
+		s.observer.Refused(why)
+	}
+}
+
 // noRoute is the route of a request for an address that does not exist.
 const noRoute = "none"
 

@@ -28,7 +28,7 @@ const openAPIServer = `"http://127.0.0.1:8080"`
 
 // serveOpenAPI answers GET /openapi.json.
 func (s *Server) serveOpenAPI(c echo.Context) error {
-	own, err := json.Marshal(s.base(c.Request()))
+	own, err := json.Marshal(s.Base(c.Request()))
 	if err != nil {
 		return err
 	}

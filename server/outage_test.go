@@ -165,7 +165,7 @@ func TestResultFile(t *testing.T) {
 	r := s.replied(s.postJSON(`{"code":"x"}`))
 	require.NoError(t, s.server.Wait(t.Context()))
 	key := strings.TrimSuffix(mustKey(t, r.Notebook.URL), "notebook.ipynb") + "result.json"
-	f, err := s.server.store.Get(t.Context(), key)
+	f, err := s.server.Store.Get(t.Context(), key)
 	require.NoError(t, err)
 	defer f.Close()
 	var told struct {

@@ -29,7 +29,7 @@ func (s *service) dial() net.Conn {
 
 func TestSlowBodiesAreDropped(t *testing.T) {
 	s := newService(t)
-	s.server.pace.Body = 300 * time.Millisecond
+	s.server.Pace.Body = 300 * time.Millisecond
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
@@ -65,7 +65,7 @@ func TestSlowBodiesAreDropped(t *testing.T) {
 
 func TestSlowBodiesThatNobodyReadsAreDropped(t *testing.T) {
 	s := newService(t, func(c *Config) { c.Keys, _ = NewKeys("key-a") })
-	s.server.pace.Body = 300 * time.Millisecond
+	s.server.Pace.Body = 300 * time.Millisecond
 	conn := s.dial()
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nx")
@@ -83,7 +83,7 @@ func (s *service) hasFiles() bool {
 
 func TestRunsMayTakeLongerThanTheirBodies(t *testing.T) {
 	s := newService(t)
-	s.server.pace.Body, s.server.pace.Write = 100*time.Millisecond, 100*time.Millisecond
+	s.server.Pace.Body, s.server.Pace.Write = 100*time.Millisecond, 100*time.Millisecond
 	s.run = func(ctx context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
 		time.Sleep(400 * time.Millisecond)
 		require.NoError(t, ctx.Err(), "the deadline of the body is no reason to cancel")
@@ -105,7 +105,7 @@ func TestRunsMayTakeLongerThanTheirBodies(t *testing.T) {
 
 func TestSlowReadersAreDropped(t *testing.T) {
 	s := newService(t)
-	s.server.pace.Write = 200 * time.Millisecond
+	s.server.Pace.Write = 200 * time.Millisecond
 	done := make(chan struct{})
 	s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 		err := events.File(ctx, "big", io.LimitReader(zeros{}, 64<<20))
@@ -130,7 +130,7 @@ func TestSlowReadersAreDropped(t *testing.T) {
 
 func TestLargeReplyThatIsNotReadIsDropped(t *testing.T) {
 	s := newService(t)
-	s.server.pace.Write = 200 * time.Millisecond
+	s.server.Pace.Write = 200 * time.Millisecond
 	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
 		return executed(spec, runner.StatusOK, stdout(strings.Repeat("x", 8<<20))), nil
 	}
@@ -145,7 +145,7 @@ func TestLargeReplyThatIsNotReadIsDropped(t *testing.T) {
 
 func TestFastBodyEarnsNoLongPause(t *testing.T) {
 	s := newService(t)
-	s.server.pace.Body = 300 * time.Millisecond
+	s.server.Pace.Body = 300 * time.Millisecond
 	conn := s.dial()
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", 20<<20)
@@ -166,7 +166,7 @@ func TestIntakeIsBounded(t *testing.T) {
 	fmt.Fprintf(conn, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", 1<<20)
 	_, err := io.CopyN(conn, zeros{}, 2*intake.SpoolMemory)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.server.intake.Taken() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.server.Intake.Taken() == 1 }, time.Minute, time.Millisecond)
 	large := `{"code":"` + strings.Repeat("x", 2*intake.SpoolMemory) + `"}`
 	a := s.postJSON(large)
 	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "%s", a.body)
@@ -177,9 +177,9 @@ func TestIntakeIsBounded(t *testing.T) {
 	}
 	require.Equal(t, http.StatusOK, s.postJSON(`{"code":"small ones pass"}`).StatusCode)
 	_ = conn.Close()
-	require.Eventually(t, func() bool { return s.server.intake.Taken() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.server.Intake.Taken() == 0 }, time.Minute, time.Millisecond)
 	s.run = func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
-		if s.server.intake.Taken() != 0 {
+		if s.server.Intake.Taken() != 0 {
 			return nil, fmt.Errorf("a run holds a place")
 		}
 		return executed(spec, runner.StatusOK), nil

@@ -49,15 +49,15 @@ type prober struct {
 var errProbeLate = errors.New("a run to prove readiness does not end")
 
 func (s *Server) newProber(r runner.Runner, every time.Duration) (*prober, error) {
-	env := &s.environments[0]
+	env := &s.Environments[0]
 	document, err := executor.MakeNotebook([]string{probeCode}, nil, executor.KernelOf(env))
 	if err != nil {
 		return nil, fmt.Errorf("readiness: %w", err)
 	}
-	limits := executor.LimitsOf(*env, s.limits)
+	limits := executor.LimitsOf(*env, s.Limits)
 	limits.Timeout = probeTimeout
 	return &prober{
-		runner: r, every: every, pool: s.pool, now: s.now, work: &s.background, life: s.executor.Life(), observer: s.observer,
+		runner: r, every: every, pool: s.pool, now: s.Now, work: &s.background, life: s.Executor.Life(), observer: s.observer,
 		spec: runner.Spec{
 			ID: "probe", Notebook: document, Limits: limits, StopOnError: true,
 			Environment: executor.EnvironmentOf(*env),

@@ -72,7 +72,7 @@ func (s *Server) readQuestion(r *http.Request, work *intake.Workspace) (*questio
 	}
 	q := new(question)
 	if mediaType == formType {
-		f := &body.Form{Of: s.bodies, Work: work, Names: questionParts, Inputs: &q.inputs, Set: q.setPart}
+		f := &body.Form{Of: s.Bodies, Work: work, Names: questionParts, Inputs: &q.inputs, Set: q.setPart}
 		err = f.Read(r, params["boundary"])
 	} else {
 		err = s.readQuestionJSON(r, work, q)
@@ -94,11 +94,11 @@ func (s *Server) readQuestionJSON(r *http.Request, work *intake.Workspace, q *qu
 	if r.ContentLength == 0 {
 		return nil
 	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
 	if err != nil {
 		return body.Problem(err, body.NotWhole)
 	}
-	return s.bodies.WithText(r, work, sent, func(raw []byte) error {
+	return s.Bodies.WithText(r, work, sent, func(raw []byte) error {
 		if len(bytes.TrimSpace(raw)) == 0 {
 			return nil
 		}
@@ -115,14 +115,14 @@ func (s *Server) readQuestionJSON(r *http.Request, work *intake.Workspace, q *qu
 
 // given are the files of a question, as an agent has them.
 func (s *Server) given(ctx context.Context, owner string, all *executor.Inputs, work *intake.Workspace) (files []agent.File, err error) {
-	room := s.limits.DataSize
+	room := s.Limits.DataSize
 	if all.Size() > room {
 		return nil, executor.TooMuch(room)
 	}
 	if err := executor.CheckURLs(all); err != nil {
 		return nil, err
 	}
-	if _, err := s.executor.Gather(ctx, owner, all, room, work); err != nil {
+	if _, err := s.Executor.Gather(ctx, owner, all, room, work); err != nil {
 		return nil, err
 	}
 	for _, in := range all.List {

@@ -90,7 +90,7 @@ func (s *Server) isCode(mediaType string) bool {
 	if mediaType == "text/plain" {
 		return true
 	}
-	for _, e := range s.environments {
+	for _, e := range s.Environments {
 		if slices.Contains(e.MediaTypes, mediaType) {
 			return true
 		}
@@ -100,7 +100,7 @@ func (s *Server) isCode(mediaType string) bool {
 
 func (s *Server) formsTaken() string {
 	types := []string{"application/json", "multipart/form-data", "text/plain", notebookType}
-	for _, e := range s.environments {
+	for _, e := range s.Environments {
 		types = append(types, e.MediaTypes...)
 	}
 	slices.Sort(types[2:])
@@ -142,7 +142,7 @@ var textParts = []string{
 // workspace as they arrive, texts are looked at when all has arrived.
 func (s *Server) readForm(r *http.Request, boundary string, work *intake.Workspace) (*request, error) {
 	req := new(request)
-	f := &body.Form{Of: s.bodies, Work: work, Names: textParts, Inputs: &req.inputs, Set: req.setPart}
+	f := &body.Form{Of: s.Bodies, Work: work, Names: textParts, Inputs: &req.inputs, Set: req.setPart}
 	if err := f.Read(r, boundary); err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (req *request) setPart(name string, raw []byte) (err error) {
 
 func (s *Server) readJSON(r *http.Request, work *intake.Workspace) (*request, error) {
 	req := new(request)
-	return req, s.bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
+	return req, s.Bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
 }
 
 // takeFiles moves Files to the inputs; a form's file parts may be there already.

@@ -13,8 +13,8 @@ import (
 // readCode takes a body that is the code itself, or a notebook; what else there is to say
 // stands in the query.
 func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, work *intake.Workspace) (*request, error) {
-	if r.ContentLength > s.maxBody {
-		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
+	if r.ContentLength > s.MaxBody {
+		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
 	}
 	req := &request{mediaType: mediaType}
 	var err error
@@ -34,11 +34,11 @@ func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, w
 	if query.Has("session") {
 		req.Session = new(body.Text(query.Get("session")))
 	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
 	if err != nil {
 		return nil, body.Problem(err, body.NotWhole)
 	}
-	return req, s.bodies.WithText(r, work, sent, func(raw []byte) error {
+	return req, s.Bodies.WithText(r, work, sent, func(raw []byte) error {
 		switch {
 		case len(raw) == 0:
 			return problem.Malformed("", "the body is empty")

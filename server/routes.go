@@ -12,49 +12,41 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// route is one call of the API.
-type route struct {
-	method  string
-	path    string
-	handler echo.HandlerFunc
-	open    bool // needs no API key
-}
-
 // routes is the one list of all calls; openapi.json describes each of them.
-func (s *Server) routes() []route {
-	return append([]route{
-		{http.MethodPost, "/v1/execute", s.execute, false},
-		{http.MethodGet, executionsPrefix + ":id", s.getExecution, false},
-		{http.MethodDelete, executionsPrefix + ":id", s.cancelExecution, false},
-		{http.MethodPost, "/run", s.runAgent, false},
-		{http.MethodPost, "/foo", s.runAgent, false},
-		{http.MethodGet, "/v1/environments", s.listEnvironments, false},
-		{http.MethodPost, strings.TrimSuffix(filesPrefix, "/"), s.keepInputs, false},
-		{http.MethodGet, filesPrefix + "*", s.serveFile, true}, // signed
-		{http.MethodDelete, filesPrefix + "*", s.dropInput, false},
-		{http.MethodGet, "/v1/tools", s.listTools, false},
-		{http.MethodPost, "/v1/tools/call", s.callTool, false},
-		{http.MethodPost, sessionsPath, s.openSession, false},
-		{http.MethodGet, sessionsPath, s.listSessions, false},
-		{http.MethodGet, sessionPath, s.getSession, false},
-		{http.MethodDelete, sessionPath, s.closeSession, false},
-		{http.MethodPost, sessionPath + "/interrupt", s.interruptSession, false},
-		{http.MethodPost, sessionPath + "/restart", s.restartSession, false},
-		{http.MethodPost, sessionPath + "/move", s.moveSessionFile, false},
-		{http.MethodGet, sessionPath + "/files", s.listSessionFiles, false},
-		{http.MethodGet, sessionPath + "/files/*", s.readSessionFile, false},
-		{http.MethodPut, sessionPath + "/files/*", s.writeSessionFile, false},
-		{http.MethodDelete, sessionPath + "/files/*", s.deleteSessionFile, false},
-		{http.MethodPost, mcpPath, s.serveMCP, false},
-		{http.MethodGet, mcpPath, s.serveMCP, false},
-		{http.MethodDelete, mcpPath, s.serveMCP, false},
-		{http.MethodGet, "/healthz", s.healthz, true},
-		{http.MethodGet, "/readyz", s.readyz, true},
-		{http.MethodGet, "/metrics", s.serveMetrics, false},
-		{http.MethodGet, "/openapi.json", s.serveOpenAPI, true},
-		{http.MethodGet, "/docs", s.serveDocs, true},
-		{http.MethodGet, "/docs/:asset", s.servePageAsset, true},
-		{http.MethodGet, "/redoc", s.serveRedoc, true},
+func (s *Server) routes() []web.Route {
+	return append([]web.Route{
+		web.On(http.MethodPost, "/v1/execute", s.execute),
+		web.On(http.MethodGet, executionsPrefix+":id", s.getExecution),
+		web.On(http.MethodDelete, executionsPrefix+":id", s.cancelExecution),
+		web.On(http.MethodPost, "/run", s.runAgent),
+		web.On(http.MethodPost, "/foo", s.runAgent),
+		web.On(http.MethodGet, "/v1/environments", s.listEnvironments),
+		web.On(http.MethodPost, strings.TrimSuffix(filesPrefix, "/"), s.keepInputs),
+		web.On(http.MethodGet, filesPrefix+"*", s.serveFile).WithoutKey(), // signed
+		web.On(http.MethodDelete, filesPrefix+"*", s.dropInput),
+		web.On(http.MethodGet, "/v1/tools", s.listTools),
+		web.On(http.MethodPost, "/v1/tools/call", s.callTool),
+		web.On(http.MethodPost, sessionsPath, s.openSession),
+		web.On(http.MethodGet, sessionsPath, s.listSessions),
+		web.On(http.MethodGet, sessionPath, s.getSession),
+		web.On(http.MethodDelete, sessionPath, s.closeSession),
+		web.On(http.MethodPost, sessionPath+"/interrupt", s.interruptSession),
+		web.On(http.MethodPost, sessionPath+"/restart", s.restartSession),
+		web.On(http.MethodPost, sessionPath+"/move", s.moveSessionFile),
+		web.On(http.MethodGet, sessionPath+"/files", s.listSessionFiles),
+		web.On(http.MethodGet, sessionPath+"/files/*", s.readSessionFile),
+		web.On(http.MethodPut, sessionPath+"/files/*", s.writeSessionFile),
+		web.On(http.MethodDelete, sessionPath+"/files/*", s.deleteSessionFile),
+		web.On(http.MethodPost, mcpPath, s.serveMCP),
+		web.On(http.MethodGet, mcpPath, s.serveMCP),
+		web.On(http.MethodDelete, mcpPath, s.serveMCP),
+		web.On(http.MethodGet, "/healthz", s.healthz).WithoutKey(),
+		web.On(http.MethodGet, "/readyz", s.readyz).WithoutKey(),
+		web.On(http.MethodGet, "/metrics", s.serveMetrics),
+		web.On(http.MethodGet, "/openapi.json", s.serveOpenAPI).WithoutKey(),
+		web.On(http.MethodGet, "/docs", s.serveDocs).WithoutKey(),
+		web.On(http.MethodGet, "/docs/:asset", s.servePageAsset).WithoutKey(),
+		web.On(http.MethodGet, "/redoc", s.serveRedoc).WithoutKey(),
 	}, s.difyRoutes()...)
 }
 
@@ -64,18 +56,18 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 	e.Logger.SetOutput(io.Discard)
 	e.StdLogger = log.New(io.Discard, "", 0)
 	// Pre, so that these hold for addresses and methods that do not exist too.
-	e.Pre(s.connections.serve, s.traceRequests, s.logRequests, s.pace.Keep, s.unread.Deliver, s.recoverPanic, harden, s.browsers.guard)
+	e.Pre(s.connections.serve, s.traceRequests, s.logRequests, s.Pace.Keep, s.Unread.Deliver, web.RecoverPanic, harden, s.browsers.guard)
 	if cors := s.browsers.cors(allowOrigins); cors != nil {
 		e.Pre(cors)
 	}
 	for _, r := range s.routes() {
-		handler := s.requireKey(r.handler)
-		if r.open {
-			handler = openly(r.handler)
+		handler := s.requireKey(r.Handler)
+		if r.Open {
+			handler = openly(r.Handler)
 		}
-		e.Add(r.method, r.path, handler)
-		if r.method == http.MethodGet {
-			e.Add(http.MethodHead, r.path, handler)
+		e.Add(r.Method, r.Path, handler)
+		if r.Method == http.MethodGet {
+			e.Add(http.MethodHead, r.Path, handler)
 		}
 	}
 	return e
@@ -107,16 +99,4 @@ func harden(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set(echo.HeaderReferrerPolicy, "no-referrer")
 		return next(c)
 	}
-}
-
-// base is what links start with. X-Forwarded-* is not looked at: anybody may
-// send it, so a service behind a proxy has --public-url.
-func (s *Server) base(r *http.Request) string {
-	if s.publicURL != "" {
-		return s.publicURL
-	}
-	if r.TLS != nil {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -112,59 +111,35 @@ const (
 )
 
 // Store keeps what runs leave behind; *storage.Store is one.
-type Store interface {
-	executor.Store
-	// Sign returns the query by which Verify knows a link of another path to key.
-	Sign(key string) (query url.Values, expires time.Time, err error)
-	// Verify returns nil if q holds a link's signature for key that has not expired.
-	Verify(key string, q url.Values) error
-	Ready(ctx context.Context) error
-}
+type Store = web.Store
 
 // Server answers the native API.
 type Server struct {
-	executor     *executor.Executor
-	intake       *intake.Intake
-	detached     *intake.Places // runs that go on without a client
-	fetcher      *fetch.Fetcher
-	bodies       *body.Reader
-	book         *ledger.Book
-	store        Store
-	environments []environments.Environment
-	available    func(environment string) bool
-	ready        *readiness
-	pool         func() runner.PoolStats
-	metrics      http.Handler
-	observer     Observer
-	tracer       trace.Tracer
-	pages        *pages.Pages
-	openAPI      []byte // with the environments' media types
+	*web.Kit
+	ready    *readiness
+	pool     func() runner.PoolStats
+	metrics  http.Handler
+	observer Observer
+	tracer   trace.Tracer
+	pages    *pages.Pages
+	openAPI  []byte // with the environments' media types
 
-	listen    string
-	publicURL string // without a slash at its end; may be empty
-	keys      *access.Keys
-	browsers  *browserRules
-	echo      *echo.Echo
+	listen   string
+	browsers *browserRules
+	echo     *echo.Echo
 
-	limits       runner.Limits
-	maxTimeout   time.Duration
-	maxBody      int64
-	maxUpload    int64
-	mcp          *mcp.Handler
-	unread       *web.Unread
-	connections  *connections
-	network      runner.Network        // nil: none
-	dependencies executor.Dependencies // nil: none
-	agents       *agents               // nil: no model is configured
-	pace         web.Pace
+	mcp         *mcp.Handler
+	connections *connections
+	agents      *agents // nil: no model is configured
+
+	// What Executor is made of.
+	fetcher  *fetch.Fetcher
+	book     *ledger.Book
+	detached *intake.Places // runs that go on without a client
 
 	dify       difyState
 	faces      []web.Face
 	background sync.WaitGroup // probes
-
-	tempDir string
-	log     *slog.Logger
-	now     func() time.Time
 }
 
 // maxDetached bounds the executions that go on without a client, from their
@@ -181,40 +156,33 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, errors.New("server: Runner, Store, Environments and TempDir must be set")
 	}
 	s := &Server{
-		store:        cfg.Store,
-		environments: cfg.Environments,
-		available:    cfg.Available,
-		listen:       cfg.ListenAddr,
-		publicURL:    strings.TrimRight(cfg.PublicURL, "/"),
-		keys:         cfg.Keys,
-		limits:       cfg.Limits,
-		maxTimeout:   cmp.Or(cfg.MaxTimeout, executor.DefaultMaxTimeout),
-		maxBody:      cmp.Or(cfg.MaxBody, DefaultMaxBody),
-		maxUpload:    cmp.Or(cfg.MaxUpload, executor.DefaultMaxUpload),
-		pace:         web.NewPace(cmp.Or(cfg.StoreStall, executor.DefaultStoreStall)),
-		network:      cfg.Network,
-		dependencies: cfg.Dependencies,
-		log:          cfg.Log,
-		now:          cfg.Now,
-		metrics:      cfg.Metrics,
-		observer:     cfg.Observer,
-		tracer:       cfg.Tracer,
-		pool:         cfg.Pool,
+		Kit: &web.Kit{
+			Store: cfg.Store, Keys: cfg.Keys,
+			Environments: cfg.Environments, Available: cfg.Available, Network: cfg.Network, Dependencies: cfg.Dependencies,
+			Limits:     cfg.Limits,
+			MaxTimeout: cmp.Or(cfg.MaxTimeout, executor.DefaultMaxTimeout),
+			MaxBody:    cmp.Or(cfg.MaxBody, DefaultMaxBody),
+			MaxUpload:  cmp.Or(cfg.MaxUpload, executor.DefaultMaxUpload),
+			Pace:       web.NewPace(cmp.Or(cfg.StoreStall, executor.DefaultStoreStall)),
+			PublicURL:  strings.TrimRight(cfg.PublicURL, "/"),
+			Log:        cfg.Log, Now: cfg.Now,
+		},
+		listen: cfg.ListenAddr, metrics: cfg.Metrics, observer: cfg.Observer, tracer: cfg.Tracer, pool: cfg.Pool,
 	}
-	several := func() bool { return s.keys.Len() > 1 }
+	several := func() bool { return s.Keys.Len() > 1 }
 	s.detached = &intake.Places{Most: maxDetached, Share: several, What: "runs", Are: "go on without a client", RetryAfter: detachedRetry}
 	s.agents = newAgents(cfg.Agent, several)
-	if s.limits == (runner.Limits{}) {
-		s.limits = runner.DefaultLimits()
+	if s.Limits == (runner.Limits{}) {
+		s.Limits = runner.DefaultLimits()
 	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
 	}
-	if s.available == nil {
-		s.available = func(string) bool { return true }
+	if s.Available == nil {
+		s.Available = func(string) bool { return true }
 	}
-	if s.now == nil {
-		s.now = time.Now
+	if s.Now == nil {
+		s.Now = time.Now
 	}
 	if s.observer == nil {
 		s.observer = unobserved{}
@@ -228,34 +196,36 @@ func New(cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.connections = newConnections(most, s.log)
-	if s.browsers, err = newBrowserRules(s.keys.Len() > 0, s.listen, s.publicURL, cfg.AllowOrigins); err != nil {
+	s.connections = newConnections(most, s.Log)
+	s.Known = func(ctx context.Context) { s.connections.good(ctx, ofLinks) }
+	s.Refused = s.countRefusal
+	if s.browsers, err = newBrowserRules(s.Keys.Len() > 0, s.listen, s.PublicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	if s.intake, err = intake.New(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.log); err != nil {
+	if s.Intake, err = intake.New(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.Log); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.unread = web.NewUnread(several, s.intake, s.log)
-	s.bodies = &body.Reader{Intake: s.intake, MaxBody: s.maxBody, MaxUpload: s.maxUpload}
+	s.Unread = web.NewUnread(several, s.Intake, s.Log)
+	s.Bodies = &body.Reader{Intake: s.Intake, MaxBody: s.MaxBody, MaxUpload: s.MaxUpload}
 	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), s.now)
+	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), s.Now)
 	defer func() {
-		if err != nil && s.executor != nil {
-			s.executor.CancelRuns() // what it does in the background
+		if err != nil && s.Executor != nil {
+			s.Executor.CancelRuns() // what it does in the background
 		}
 	}()
-	seen := &witness{next: cfg.Runner, now: s.now}
-	if s.executor, err = executor.New(executor.Config{
+	seen := &witness{next: cfg.Runner, now: s.Now}
+	if s.Executor, err = executor.New(executor.Config{
 		Runner: seen, Sessions: cfg.Sessions, SessionTimes: cfg.SessionTimes, Store: cfg.Store, Environments: cfg.Environments, Available: cfg.Available,
 		Network: cfg.Network, Dependencies: cfg.Dependencies, Limits: cfg.Limits, MaxTimeout: cfg.MaxTimeout, MaxUpload: cfg.MaxUpload,
-		Intake: s.intake, Fetcher: s.fetcher, Detached: s.detached, Ledger: s.book,
+		Intake: s.Intake, Fetcher: s.fetcher, Detached: s.detached, Ledger: s.book,
 		Retention: cfg.Retention, StoreStall: cfg.StoreStall, Stored: s.observer.Stored, Tracer: cfg.Tracer, Log: cfg.Log, Now: cfg.Now,
 	}); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, starts: cfg.Starts, store: s.store.Ready, disk: s.intake.DiskReady, log: s.log, now: s.now}
+	s.ready = &readiness{runner: cfg.Ready, proven: seen.proven, starts: cfg.Starts, store: s.Store.Ready, disk: s.Intake.DiskReady, log: s.Log, now: s.Now}
 	if cfg.Prober != nil {
 		if s.ready.prober, err = s.newProber(cfg.Prober, cmp.Or(cfg.ProbeEvery, DefaultProbeEvery)); err != nil {
 			return nil, fmt.Errorf("server: %w", err)
@@ -264,28 +234,28 @@ func New(cfg Config) (_ *Server, err error) {
 	if s.pages, err = newPages(s.routes()); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	if s.openAPI, err = withMediaTypes(wholeAPI(), s.environments); err != nil {
+	if s.openAPI, err = withMediaTypes(wholeAPI(), s.Environments); err != nil {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
-	s.mcp = mcp.NewHandler(s.mcpCaller, s.log)
+	s.mcp = mcp.NewHandler(s.mcpCaller, s.Log)
 	return s, nil
 }
 
 // Wait returns when no run goes on, those that no client waits for included, or
 // with ctx's error.
-func (s *Server) Wait(ctx context.Context) error { return s.executor.Wait(ctx) }
+func (s *Server) Wait(ctx context.Context) error { return s.Executor.Wait(ctx) }
 
 // CancelRuns ends every run that goes on, and each that begins after it. Their
 // callers still get a reply, with what there was until then.
-func (s *Server) CancelRuns() { s.executor.CancelRuns() }
+func (s *Server) CancelRuns() { s.Executor.CancelRuns() }
 
 // Close cancels all runs and waits, within a time, until nothing of the Server goes on. Its
 // handler must not be called any more.
 func (s *Server) Close() error {
 	s.CancelRuns()
 	s.mcp.Close()
-	err := s.executor.Close()
+	err := s.Executor.Close()
 	probes := make(chan struct{})
 	go func() { s.background.Wait(); close(probes) }()
 	select {

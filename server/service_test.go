@@ -20,6 +20,7 @@ import (
 	"notebox/environments"
 	"notebox/executor"
 	"notebox/runner"
+	"notebox/server/web"
 	"notebox/storage"
 )
 
@@ -168,7 +169,7 @@ func (s *service) requireProblem(a answer, status int, detail string) {
 	s.t.Helper()
 	require.Equal(s.t, status, a.StatusCode, "%s", a.body)
 	require.Equal(s.t, "application/problem+json", a.Header.Get("Content-Type"))
-	var p problemBody
+	var p web.ProblemBody
 	require.NoError(s.t, json.Unmarshal(a.body, &p), "%s", a.body)
 	require.Equal(s.t, status, p.Status)
 	require.Equal(s.t, http.StatusText(status), p.Title)

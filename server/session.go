@@ -56,7 +56,7 @@ func (s *Server) findSession(c echo.Context) (*executor.Session, error) {
 	if executor.IsSessionID(id) {
 		web.NoteSession(c, id)
 	}
-	return s.executor.FindSession(web.Caller(c), id)
+	return s.Executor.FindSession(web.Caller(c), id)
 }
 
 // withSession calls do with the session of a request's path.
@@ -70,7 +70,7 @@ func (s *Server) withSession(c echo.Context, do func(context.Context, *executor.
 
 // listSessions answers GET /v1/sessions.
 func (s *Server) listSessions(c echo.Context) error {
-	all, err := s.executor.SessionsOf(web.Caller(c))
+	all, err := s.Executor.SessionsOf(web.Caller(c))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // fileKey, each component is unescaped once and by itself. Names are what the user's
 // code may have made: any bytes but NUL, as UTF-8.
 func sessionPathOf(u *url.URL, id string) (string, bool) {
-	parts, ok := pathAfter(u, sessionsPath+"/"+id+"/files/")
+	parts, ok := web.PathAfter(u, sessionsPath+"/"+id+"/files/")
 	return strings.Join(parts, "/"), ok
 }
 

@@ -16,6 +16,7 @@ import (
 	"notebox/access"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/server/web"
 )
 
 func (s *service) listed(path string) (paths []string) {
@@ -56,7 +57,7 @@ func TestSessionFiles(t *testing.T) {
 	require.Equal(t, 200, a.StatusCode)
 	require.Equal(t, "<b>", string(a.body))
 	for name, want := range map[string]string{
-		"Content-Type": "text/html; charset=utf-8", "Content-Length": "3", "Content-Security-Policy": filePolicy, "X-Content-Type-Options": "nosniff",
+		"Content-Type": "text/html; charset=utf-8", "Content-Length": "3", "Content-Security-Policy": web.FilePolicy, "X-Content-Type-Options": "nosniff",
 		"Content-Disposition": `attachment; filename="_ #1.html"; filename*=UTF-8''%C3%BC%20#1.html`, "Cache-Control": "no-store",
 	} {
 		require.Equal(t, want, a.Header.Get(name), name)
@@ -183,7 +184,7 @@ func TestSessionFileNames(t *testing.T) {
 func TestSessionUploadIsWhole(t *testing.T) {
 	f := runnertest.NewFakeSessions()
 	s := withSessions(t, f, func(*Config) {})
-	s.server.pace.Body = 100 * time.Millisecond
+	s.server.Pace.Body = 100 * time.Millisecond
 	files := sessionsPath + "/" + s.open(`{"files":[{"name":"a","content":"b2xk"}]}`).ID + "/files"
 	send := func(head string) *http.Response {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -274,7 +275,7 @@ func TestSessionFileThatChanges(t *testing.T) {
 	defer resp.Body.Close()
 	_, err = io.ReadAll(resp.Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	s.server.pace.Stall = 100 * time.Millisecond // for this alone: a busy machine is as slow
+	s.server.Pace.Stall = 100 * time.Millisecond // for this alone: a busy machine is as slow
 	s.requireRefused(s.get(files+"/hangs"), 504, "did not answer in time")
 }
 
@@ -304,7 +305,7 @@ func TestTransfersAreBounded(t *testing.T) {
 		return status, func() { send.Close() }
 	}
 	places := func(n int) {
-		require.Eventually(t, func() bool { return s.server.executor.Transfers() == n }, sessionPatience, time.Millisecond)
+		require.Eventually(t, func() bool { return s.server.Executor.Transfers() == n }, sessionPatience, time.Millisecond)
 	}
 	first, endFirst := hold(ofA+"/x", "a")
 	places(1)

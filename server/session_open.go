@@ -65,9 +65,9 @@ func (s *Server) readSessionRequest(r *http.Request, work *intake.Workspace) (*s
 	case r.ContentLength == 0:
 		return req, nil
 	case mediaType == "application/json":
-		err = s.bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
+		err = s.Bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
 	case mediaType == formType:
-		f := &body.Form{Of: s.bodies, Work: work, Names: sessionParts, Inputs: &req.inputs, Set: req.setPart}
+		f := &body.Form{Of: s.Bodies, Work: work, Names: sessionParts, Inputs: &req.inputs, Set: req.setPart}
 		err = f.Read(r, params["boundary"])
 	default:
 		err = body.UnsupportedMedia("Content-Type: a session is opened with application/json, %s, or no body", formType)
@@ -88,16 +88,16 @@ func (req *sessionRequest) takeFiles(work *intake.Workspace) error {
 // openSession answers POST /v1/sessions.
 func (s *Server) openSession(c echo.Context) error {
 	caller, r := web.Caller(c), c.Request()
-	if err := s.executor.MayOpenSession(caller); err != nil {
+	if err := s.Executor.MayOpenSession(caller); err != nil {
 		return err // before its body is read
 	}
-	work := s.intake.Workspace(caller.Owner())
+	work := s.Intake.Workspace(caller.Owner())
 	defer work.Clear(r.Context())
 	req, err := s.readSessionRequest(r, work)
 	if err != nil {
 		return err
 	}
-	session, err := s.executor.OpenSession(r.Context(), caller, &executor.SessionOrder{
+	session, err := s.Executor.OpenSession(r.Context(), caller, &executor.SessionOrder{
 		Language: (*string)(req.Language), TTL: (*float64)(req.TTL), Idle: (*float64)(req.Idle), Inputs: req.inputs,
 		Env: req.Env.Strings(), Dependencies: body.Strings(req.Dependencies), Network: req.Network, Work: work,
 	})

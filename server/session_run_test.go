@@ -256,7 +256,7 @@ func TestSessionRunsAreCharged(t *testing.T) {
 		return s.do(req)
 	}
 	id := s.opened(post(sessionsPath, `{}`)).ID
-	caller, err := s.server.keys.Caller("a")
+	caller, err := s.server.Keys.Caller("a")
 	require.NoError(t, err)
 	place, err := caller.BeginRun()
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"notebox/executor"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/server/web"
 )
 
 // sessionPatience is for what a busy machine does late.
@@ -87,7 +88,7 @@ func (s *service) requireRefused(a answer, status int, detail string) {
 	s.t.Helper()
 	require.Equal(s.t, status, a.StatusCode, "%s", a.body)
 	require.Equal(s.t, "application/problem+json", a.Header.Get("Content-Type"))
-	var p problemBody
+	var p web.ProblemBody
 	require.NoError(s.t, json.Unmarshal(a.body, &p), "%s", a.body)
 	require.Contains(s.t, p.Detail, detail)
 	if status == 429 || status == 503 {
@@ -218,11 +219,11 @@ func TestOpenSessionRefusals(t *testing.T) {
 func TestNoSessions(t *testing.T) {
 	s := newService(t)
 	for _, r := range s.server.routes() {
-		if !strings.HasPrefix(r.path, sessionsPath) {
+		if !strings.HasPrefix(r.Path, sessionsPath) {
 			continue
 		}
-		path := strings.NewReplacer(":id", "ses_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", "*", "x").Replace(r.path)
-		a := s.do(s.request(r.method, path, "application/json", strings.NewReader(`{"from":"a","to":"b"}`)))
+		path := strings.NewReplacer(":id", "ses_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", "*", "x").Replace(r.Path)
+		a := s.do(s.request(r.Method, path, "application/json", strings.NewReader(`{"from":"a","to":"b"}`)))
 		s.requireProblem(a, 403, "this service's operator allows no sessions")
 	}
 	s.requireProblem(s.postJSON(`{"code":"x","session":"ses_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9"}`), 403, "session: this service's operator allows no sessions")
@@ -245,13 +246,13 @@ func TestSessionEnds(t *testing.T) {
 				require.True(t, f.End("", entry.ID, reason))
 			}
 			for _, r := range s.server.routes() {
-				if !strings.HasPrefix(r.path, sessionPath) {
+				if !strings.HasPrefix(r.Path, sessionPath) {
 					continue
 				}
-				req := s.request(r.method, strings.NewReplacer(":id", entry.ID, "*", "x").Replace(r.path), "application/json", strings.NewReader(`{"from":"a","to":"b"}`))
+				req := s.request(r.Method, strings.NewReplacer(":id", entry.ID, "*", "x").Replace(r.Path), "application/json", strings.NewReader(`{"from":"a","to":"b"}`))
 				a := s.do(req)
 				s.requireRefused(a, 410, detail)
-				s.asDescribed(r.method, documented(r.path), a)
+				s.asDescribed(r.Method, documented(r.Path), a)
 			}
 			run := s.postJSON(`{"code":"x","session":"` + entry.ID + `"}`)
 			s.requireRefused(run, 410, detail)

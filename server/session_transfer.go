@@ -56,7 +56,7 @@ func (s *Server) readSessionFile(c echo.Context) error {
 			if unsent := (*web.UnsentError)(nil); errors.As(err, &unsent) {
 				return err
 			}
-			s.log.LogAttrs(r.Context(), slog.LevelInfo, "a session's file was not sent in full", append(web.Who(c), slog.Any("error", err))...)
+			s.Log.LogAttrs(r.Context(), slog.LevelInfo, "a session's file was not sent in full", append(web.Who(c), slog.Any("error", err))...)
 		}
 		return nil
 	})
@@ -65,9 +65,9 @@ func (s *Server) readSessionFile(c echo.Context) error {
 // describeSessionFile says what a file is, and that it is no page of this service.
 func describeSessionFile(h http.Header, file *executor.SessionFile) {
 	name := path.Base(file.Path)
-	h.Set(echo.HeaderContentType, contentType(file.MediaType))
+	h.Set(echo.HeaderContentType, web.ContentType(file.MediaType))
 	h.Set(echo.HeaderContentDisposition, storage.Object{Name: name}.Disposition()) // of no type: a download
-	h.Set(echo.HeaderContentSecurityPolicy, filePolicy)
+	h.Set(echo.HeaderContentSecurityPolicy, web.FilePolicy)
 	h.Set(echo.HeaderCacheControl, "no-store")
 	h.Set(echo.HeaderContentLength, fmt.Sprint(file.Size))
 	h.Set(echo.HeaderLastModified, executor.ModifiedAt(file.FileInfo).Format(http.TimeFormat))

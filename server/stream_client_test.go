@@ -53,7 +53,7 @@ func TestStreamOfAClientThatDoesNotRead(t *testing.T) {
 			limits := runner.DefaultLimits()
 			limits.Output = c.limit
 			s := newService(t, func(cfg *Config) { cfg.Limits = limits })
-			s.server.pace.Write = c.write
+			s.server.Pace.Write = c.write
 			out := 0
 			over := make(chan error, 1)
 			s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {

@@ -237,7 +237,7 @@ func TestStreamThatFails(t *testing.T) {
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s := newService(t)
-			s.server.pace.Head = 30 * time.Millisecond
+			s.server.Pace.Head = 30 * time.Millisecond
 			s.run = func(_ context.Context, _ runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 				if c.before != nil {
 					c.before(events)
@@ -281,7 +281,7 @@ func TestStreamIsRefusedLikeAnyRequest(t *testing.T) {
 
 func TestStreamIsKeptAlive(t *testing.T) {
 	s := newService(t)
-	s.server.pace.Alive = 20 * time.Millisecond
+	s.server.Pace.Alive = 20 * time.Millisecond
 	run := s.stepwise(func(spec runner.Spec) *runner.Outcome { return executed(spec, runner.StatusOK) })
 	r := s.stream(context.Background(), `{"code":"x"}`)
 	r.want("started", nil)
@@ -349,7 +349,7 @@ func TestStreamWaitsUntilItsRequestIsRight(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	})
 	s := newFetching(t)
-	s.server.pace.Head = time.Millisecond
+	s.server.Pace.Head = time.Millisecond
 	r := s.stream(context.Background(), `{"code":"x","files":[{"name":"a","url":"http://files.test:`+o.port()+`/"}]}`)
 	require.Equal(t, 422, r.StatusCode)
 	require.Equal(t, "application/problem+json", r.Header.Get("Content-Type"))

@@ -71,7 +71,7 @@ func notationOf(name string) (tool.Notation, error) {
 
 // aboutTool is what a model is told of all languages.
 func (s *Server) aboutTool() tool.About {
-	return tool.About{Timeout: min(s.limits.Timeout, s.maxTimeout), MaxTimeout: s.maxTimeout, Network: s.network != nil}
+	return tool.About{Timeout: min(s.Limits.Timeout, s.MaxTimeout), MaxTimeout: s.MaxTimeout, Network: s.Network != nil}
 }
 
 // toolLanguages are those that a caller's models may use: first the one that is wanted, or
@@ -83,15 +83,15 @@ func (s *Server) toolLanguages(caller *access.Caller, wanted string) ([]tool.Lan
 // languagesBeside are toolLanguages where an environment has a session that lives: that
 // needs no image any more. live may be nil.
 func (s *Server) languagesBeside(live *environments.Environment, caller *access.Caller, wanted string) ([]tool.Language, error) {
-	there := func(e *environments.Environment) bool { return e == live || s.available(e.Name) }
-	first := s.executor.ByLanguage(wanted)
+	there := func(e *environments.Environment) bool { return e == live || s.Available(e.Name) }
+	first := s.Executor.ByLanguage(wanted)
 	switch {
 	case wanted == "":
-		first = s.executor.ByLanguage(toolLanguage)
+		first = s.Executor.ByLanguage(toolLanguage)
 	case first == nil || !caller.Sees(first.Name, first.Language):
-		return nil, problem.Unfit("language", "%s is not known; there are: %s", problem.Quote(wanted), strings.Join(s.executor.Languages(), ", "))
+		return nil, problem.Unfit("language", "%s is not known; there are: %s", problem.Quote(wanted), strings.Join(s.Executor.Languages(), ", "))
 	case !there(first):
-		return nil, s.executor.MustBeAvailable(first)
+		return nil, s.Executor.MustBeAvailable(first)
 	}
 	all := s.languagesOf(caller, there)
 	if len(all) == 0 {
@@ -106,14 +106,14 @@ func (s *Server) languagesBeside(live *environments.Environment, caller *access.
 
 // languagesOf are those that a caller sees and that are there, the default first.
 func (s *Server) languagesOf(caller *access.Caller, there func(*environments.Environment) bool) (all []tool.Language) {
-	for i := range s.environments {
-		e := &s.environments[i]
+	for i := range s.Environments {
+		e := &s.Environments[i]
 		if !caller.Sees(e.Name, e.Language) || !there(e) {
 			continue
 		}
 		l := tool.Language{Name: e.Language, Aliases: e.Aliases, Title: e.DisplayName, Packages: packageNames(e), Notes: e.Notes}
-		if s.executor.CanInstall(e) {
-			l.Dependencies, l.Allowed = e.Dependencies.Notation, s.dependencies.Allowed()
+		if s.Executor.CanInstall(e) {
+			l.Dependencies, l.Allowed = e.Dependencies.Notation, s.Dependencies.Allowed()
 		}
 		all = append(all, l)
 	}

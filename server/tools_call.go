@@ -63,7 +63,7 @@ func (s *Server) callTool(c echo.Context) error {
 		return err // before its body is read
 	}
 	var asked *toolRequest
-	run, err := s.begin(c, wishes{}, func(r *http.Request, work *intake.Workspace) (*executor.Order, error) {
+	run, err := s.BeginRead(c, func(r *http.Request, work *intake.Workspace) (*executor.Order, error) {
 		read, err := s.readToolRequest(r, work)
 		if err != nil {
 			return nil, err
@@ -72,7 +72,7 @@ func (s *Server) callTool(c echo.Context) error {
 		if asked.languages, err = s.languagesOfCall(web.Caller(c), asked); err != nil {
 			return nil, err
 		}
-		return asked.order(s.maxTimeout, work)
+		return asked.order(s.MaxTimeout, work)
 	})
 	if err != nil {
 		return s.refuse(c, asked, err)
@@ -116,8 +116,8 @@ func (s *Server) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]t
 		return s.toolLanguages(caller, wanted)
 	}
 	var live *environments.Environment
-	if session, err := s.executor.FindSession(caller, string(*asked.Session)); err == nil { // else the run is refused
-		live = s.executor.ByName(session.Info().Environment)
+	if session, err := s.Executor.FindSession(caller, string(*asked.Session)); err == nil { // else the run is refused
+		live = s.Executor.ByName(session.Info().Environment)
 	}
 	command := executor.IsBash(wanted)
 	if live != nil && (wanted == "" || command) {
@@ -254,15 +254,15 @@ func (s *Server) readToolRequest(r *http.Request, work *intake.Workspace) (*tool
 	if mediaType != echo.MIMEApplicationJSON {
 		return nil, body.UnsupportedMedia("Content-Type: a tool call is sent as application/json")
 	}
-	if r.ContentLength > s.maxBody {
-		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.maxBody)
+	if r.ContentLength > s.MaxBody {
+		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
 	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.maxBody))
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
 	if err != nil {
 		return nil, body.Problem(err, body.NotWhole)
 	}
 	asked := new(toolRequest)
-	return asked, s.bodies.WithText(r, work, sent, func(raw []byte) error {
+	return asked, s.Bodies.WithText(r, work, sent, func(raw []byte) error {
 		if len(raw) == 0 {
 			return problem.Malformed("", "the body is empty")
 		}

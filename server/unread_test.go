@@ -232,7 +232,7 @@ func TestPlaceIsKeptUntilTheReplyIsSent(t *testing.T) {
 
 // waits is what the service has for clients that read slowly.
 func (s *service) waits() (bytes int64, replies int) {
-	return s.server.unread.Waits()
+	return s.server.Unread.Waits()
 }
 
 // TestUnreadIsBounded: who does not read begins nothing more, until what waits is read or
@@ -260,7 +260,7 @@ func TestUnreadIsBounded(t *testing.T) {
 				before, _ = s.waits()
 				return last > 0 && last == before
 			}, 20*time.Second, 50*time.Millisecond)
-			s.server.unread.Bound(c.most(before))
+			s.server.Unread.Bound(c.most(before))
 			do := func(method, key string) answer {
 				req := s.request(method, "/v1/executions/run_01KABCDEFGHJKMNPQRSTVWXYZ0", "", nil)
 				req.Header.Set("X-API-Key", key)

@@ -33,19 +33,19 @@ func (s *Server) keepInputs(c echo.Context) error {
 	if mediaType != formType {
 		return body.UnsupportedMedia("Content-Type: files are sent as %s", formType)
 	}
-	leave, err := s.intake.Enter(web.Owner(c)) // drivers hold some MB of what they send
+	leave, err := s.Intake.Enter(web.Owner(c)) // drivers hold some MB of what they send
 	if err != nil {
 		return err
 	}
 	defer leave()
-	u := &upload{r.Context(), s.executor.Keep(web.Owner(c))}
+	u := &upload{r.Context(), s.Executor.Keep(web.Owner(c))}
 	whole := false
 	defer func() {
 		if !whole { // by an error, or by a panic
 			u.kept.Undo(r.Context())
 		}
 	}()
-	if err := s.bodies.Parts(r, params["boundary"], u.take); err != nil {
+	if err := s.Bodies.Parts(r, params["boundary"], u.take); err != nil {
 		return err
 	}
 	kept, err := u.kept.Publish(r.Context())

@@ -92,7 +92,7 @@ func (o *Outgoing) Write(p []byte) (int, error) {
 	}
 	o.over = o.over || o.ending
 	o.count()
-	Signal(o.wake)
+	signal(o.wake)
 	return len(p), nil
 }
 
@@ -130,7 +130,7 @@ func (o *Outgoing) FlushError() error {
 			o.send()
 		}()
 	}
-	Signal(o.wake)
+	signal(o.wake)
 	return o.err
 }
 
@@ -177,7 +177,7 @@ func (o *Outgoing) finish() error {
 	streaming := o.streaming
 	o.mu.Unlock()
 	if streaming {
-		Signal(o.wake)
+		signal(o.wake)
 		<-o.ended
 	} else {
 		o.send()
@@ -256,7 +256,7 @@ func (o *Outgoing) close() {
 	streaming := o.streaming
 	o.mu.Unlock()
 	if streaming {
-		Signal(o.wake)
+		signal(o.wake)
 		<-o.ended
 	}
 	o.release()
@@ -271,8 +271,8 @@ func (o *Outgoing) close() {
 	}
 }
 
-// Signal leaves c with its one element.
-func Signal(c chan struct{}) {
+// signal leaves c with its one element.
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

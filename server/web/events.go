@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
-	"notebox/server/web"
 )
 
 const (
@@ -33,7 +32,7 @@ const (
 	backlogSlack = 1 << 20
 )
 
-// eventStream tells one client of a run, as server-sent events
+// EventStream tells one client of a run, as server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html): started,
 // output, clear, file, and in the end done or error, each with one line of JSON.
 // It is a listener.
@@ -42,12 +41,12 @@ const (
 // of it on disk, at most as much as a run can put out in all, so that a slow line is no
 // reason to lose anything. A client that does not read at all is noticed by the deadline
 // of each write (see pace.go), one that is behind by more than that by the bytes.
-type eventStream struct {
+type EventStream struct {
 	response *echo.Response
-	out      *web.Outgoing // response's
-	id       string        // of the run
-	most     int64         // bytes that wait
-	gone     func()        // see streamRun
+	out      *Outgoing // response's
+	id       string    // of the run
+	most     int64     // bytes that wait
+	gone     func()    // see StreamRun
 
 	mu      sync.Mutex
 	backlog [][]byte
@@ -65,47 +64,47 @@ type eventStream struct {
 // errLagging is a client whose backlog is full.
 var errLagging = errors.New("the events wait for a client that does not read them")
 
-// streamRun answers a request with a run's events. run returns the reply, which may be
-// read until streamRun returns, and must have told all to its listener then. gone is called, perhaps more than once, where the
+// StreamRun answers a request with a run's events. run returns the reply, which may be
+// read until StreamRun returns, and must have told all to its listener then. gone is called, perhaps more than once, where the
 // client can get no more of it: it left, or does not keep up. It must not wait.
-func (s *Server) streamRun(c echo.Context, id string, limits runner.Limits, gone func(), run func(executor.Listener) (io.Reader, error)) error {
-	e := s.newEventStream(c, id, 2*limits.Output+backlogSlack, gone)
-	defer e.end(nil)
+func (k *Kit) StreamRun(c echo.Context, id string, limits runner.Limits, gone func(), run func(executor.Listener) (io.Reader, error)) error {
+	e := k.NewEventStream(c, id, 2*limits.Output+backlogSlack, gone)
+	defer e.End(nil)
 	var answer io.Reader
-	err := s.recoverPanic(func(echo.Context) (err error) {
+	err := RecoverPanic(func(echo.Context) (err error) {
 		answer, err = run(e)
 		return err
 	})(c)
 	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
-		err = s.executor.WhyNot(ctx, err)
-		e.end(problemOf(err))
+		err = k.Executor.WhyNot(ctx, err)
+		e.End(Problem(err))
 		return err // which is answered as ever where nothing was sent
 	}
-	return e.finish(answer)
+	return e.Finish(answer)
 }
 
-func (s *Server) newEventStream(c echo.Context, id string, most int64, gone func()) *eventStream {
-	e := &eventStream{
-		response: c.Response(), out: web.OutgoingOf(c), id: id, most: most, gone: gone,
+func (k *Kit) NewEventStream(c echo.Context, id string, most int64, gone func()) *EventStream {
+	e := &EventStream{
+		response: c.Response(), out: OutgoingOf(c), id: id, most: most, gone: gone,
 		right: make(chan struct{}, 1), wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	go e.write(cmp.Or(s.pace.Head, headDelay), cmp.Or(s.pace.Alive, keepAlive))
+	go e.write(cmp.Or(k.Pace.Head, headDelay), cmp.Or(k.Pace.Alive, keepAlive))
 	return e
 }
 
-func (e *eventStream) Accepted()                { web.Signal(e.right) }
-func (e *eventStream) Install(text string)      { e.put("install", executor.Installing{Text: text}) }
-func (e *eventStream) Output(entry any)         { e.put("output", entry) }
-func (e *eventStream) Clear(cell int)           { e.put("clear", clearing{cell}) }
-func (e *eventStream) File(entry executor.File) { e.put("file", entry) }
+func (e *EventStream) Accepted()                { signal(e.right) }
+func (e *EventStream) Install(text string)      { e.Put("install", executor.Installing{Text: text}) }
+func (e *EventStream) Output(entry any)         { e.Put("output", entry) }
+func (e *EventStream) Clear(cell int)           { e.Put("clear", clearing{cell}) }
+func (e *EventStream) File(entry executor.File) { e.Put("file", entry) }
 
 // clearing is the data of a clear event.
 type clearing struct {
 	Cell int `json:"cell"`
 }
 
-// put adds an event.
-func (e *eventStream) put(name string, data any) {
+// Put adds an event.
+func (e *EventStream) Put(name string, data any) {
 	raw, err := event(name, data)
 	behind := e.out.Waiting()
 	e.mu.Lock()
@@ -121,48 +120,48 @@ func (e *eventStream) put(name string, data any) {
 	}
 }
 
-// finish adds the event done, whose data is a line of JSON, and waits as end does. The
+// Finish adds the event done, whose data is a line of JSON, and waits as End does. The
 // event is not bounded: without a stream the reply would be as large.
-func (e *eventStream) finish(answer io.Reader) error {
+func (e *EventStream) Finish(answer io.Reader) error {
 	e.mu.Lock()
 	if !e.over {
 		e.done = answer
 	}
 	e.mu.Unlock()
-	return e.end(nil)
+	return e.End(nil)
 }
 
-// end waits until everything is on its way, which is p as the last event, where
+// End waits until everything is on its way, which is p as the last event, where
 // p is given and anything else was sent. The error is why the client does not get
 // all.
-func (e *eventStream) end(p *problem.Error) error {
+func (e *EventStream) End(p *problem.Error) error {
 	e.mu.Lock()
 	if !e.over && p != nil && (e.begun || len(e.backlog) > 0) {
 		e.add(errorEvent(p))
 	}
 	e.over = true
-	web.Signal(e.wake)
+	signal(e.wake)
 	e.mu.Unlock()
 	<-e.ended
 	return e.err
 }
 
 // stop ends the stream with an error in place of what waits.
-func (e *eventStream) stop(err error) {
+func (e *EventStream) stop(err error) {
 	e.backlog, e.size = nil, 0
-	e.add(errorEvent(problemOf(err)))
+	e.add(errorEvent(Problem(err)))
 	e.over, e.err = true, err
 	e.gone()
 }
 
-func (e *eventStream) add(raw []byte) {
+func (e *EventStream) add(raw []byte) {
 	e.backlog = append(e.backlog, raw)
 	e.size += int64(len(raw))
-	web.Signal(e.wake)
+	signal(e.wake)
 }
 
 // write sends what there is, until it is over. Nothing else uses the response.
-func (e *eventStream) write(head, alive time.Duration) {
+func (e *EventStream) write(head, alive time.Duration) {
 	defer close(e.ended)
 	tick := time.NewTicker(alive)
 	defer tick.Stop()
@@ -189,7 +188,7 @@ func (e *eventStream) write(head, alive time.Duration) {
 }
 
 // sendDone sends the event done as it is read. Its end is the stream's.
-func (e *eventStream) sendDone() {
+func (e *EventStream) sendDone() {
 	e.mu.Lock()
 	lost := e.err != nil
 	e.begun = true
@@ -207,7 +206,7 @@ func (e *eventStream) sendDone() {
 }
 
 // next takes the oldest event. over is whether there will be none after it.
-func (e *eventStream) next() (raw []byte, over bool) {
+func (e *EventStream) next() (raw []byte, over bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.backlog) == 0 {
@@ -221,7 +220,7 @@ func (e *eventStream) next() (raw []byte, over bool) {
 }
 
 // send writes raw, after the head where that was not sent yet.
-func (e *eventStream) send(raw []byte) {
+func (e *EventStream) send(raw []byte) {
 	if !e.begin() {
 		return
 	}
@@ -240,25 +239,25 @@ func (e *eventStream) send(raw []byte) {
 
 // begin reports whether anything may be sent: not where a refusal, whose status
 // is still to be sent, came first.
-func (e *eventStream) begin() bool {
+func (e *EventStream) begin() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.begun = e.begun || !e.over
 	return e.begun
 }
 
-func (e *eventStream) flush() {
+func (e *EventStream) flush() {
 	if !e.response.Committed {
 		return
 	}
 	// Past echo, which has no error to return.
 	if err := http.NewResponseController(e.response.Writer).Flush(); err != nil {
-		e.lose(&web.UnsentError{Err: err})
+		e.lose(&UnsentError{Err: err})
 	}
 }
 
 // lose ends a stream that nobody reads any more.
-func (e *eventStream) lose(err error) {
+func (e *EventStream) lose(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.backlog, e.size = nil, 0
@@ -286,10 +285,10 @@ func event(name string, data any) ([]byte, error) {
 // what its Retry-After would say.
 func errorEvent(p *problem.Error) []byte {
 	raw, _ := event("error", struct {
-		problemBody
+		ProblemBody
 		RetryAfter int `json:"retry_after,omitempty"` // seconds
 	}{
-		problemBodyOf(p),
+		ProblemBodyOf(p),
 		int((p.RetryAfter + time.Second - 1) / time.Second),
 	})
 	return raw

@@ -387,7 +387,7 @@ func TestNothingOfAnothers(t *testing.T) {
 		require.Equal(t, want, s.call("GET", "/v1/executions/"+going, "X-API-Key", key).StatusCode, "the reply of %s", key)
 		require.Equal(t, want == 404, s.call("DELETE", "/v1/executions/"+going, "X-API-Key", key).StatusCode == 404)
 	}
-	for _, r := range s.server.routes() {
+	for _, r := range s.server.calls {
 		if !r.Open {
 			require.True(t, rows[r.Method+" "+r.Path], "%s %s has no row here", r.Method, r.Path)
 		}
@@ -449,7 +449,7 @@ func notOthersMCP(t *testing.T, s *service, method string) {
 func TestRefusalsAreDescribed(t *testing.T) {
 	s := newService(t)
 	doc := loadOpenAPI(t, s.get("/openapi.json").body)
-	for _, r := range s.server.routes() {
+	for _, r := range s.server.calls {
 		if r.Open {
 			continue
 		}

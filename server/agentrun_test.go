@@ -19,6 +19,7 @@ import (
 	"notebox/agent/provider"
 	"notebox/executor"
 	"notebox/runner"
+	"notebox/server/ask"
 )
 
 // askService has a scripted model and a fake runner.
@@ -28,7 +29,7 @@ func askService(t *testing.T, change func(*Config), dialogues ...agenttest.Dialo
 	p, err := provider.Open(provider.Settings{API: provider.Chat, Model: "m", BaseURL: model.URL(), Retry: provider.RetryOptions{Tries: 1}})
 	require.NoError(t, err)
 	s := newService(t, func(c *Config) {
-		c.Agent = &AgentConfig{Provider: p, AtOnce: 1}
+		c.Agent = &ask.Config{Provider: p, AtOnce: 1}
 		if change != nil {
 			change(c)
 		}
@@ -64,7 +65,7 @@ func TestRunAnswers(t *testing.T) {
 	for _, path := range []string{"/run", "/foo"} {
 		a := s.post(path, "application/json", `{"input":"5 factorial?"}`)
 		require.Equal(t, http.StatusOK, a.StatusCode, "%s", a.body)
-		var out agentAnswer
+		var out ask.Answer
 		require.NoError(t, json.Unmarshal(a.body, &out))
 		require.Regexp(t, `^120 is in \[a\]\(`+s.url+`/v1/files/[^)]+\)$`, out.Output)
 		require.Len(t, out.Steps, 2)
@@ -96,7 +97,7 @@ func TestRunRefuses(t *testing.T) {
 		{"a file without a content", `{"input":"x","files":[{"name":"a"}]}`, 400, "files[0]: must have exactly one of content, text, url and id"},
 		{"a file that is not there", `{"input":"x","files":[{"name":"a","id":"file_x"}]}`, 422, "files[0].id"},
 		{"a file from where nothing may be fetched", `{"input":"x","files":[{"url":"http://127.0.0.1/a"}]}`, 422, "files[0].url"},
-		{"too large", `{"input":"` + strings.Repeat("x", maxAsked) + `"}`, 413, `larger`},
+		{"too large", `{"input":"` + strings.Repeat("x", 1<<20) + `"}`, 413, `larger`},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s.t = t
@@ -151,7 +152,7 @@ func TestRunStreams(t *testing.T) {
 	}
 	require.Equal(t, []string{"started", "text", "call", "output", "turn", "call", "output", "turn", "text", "turn", "done"}, names)
 	last := a.body[bytes.LastIndex(a.body, []byte("data: "))+len("data: "):]
-	var out agentAnswer
+	var out ask.Answer
 	require.NoError(t, json.Unmarshal(last, &out))
 	require.Len(t, out.Steps, 2)
 }
@@ -179,32 +180,6 @@ func TestRunHasItsPlaces(t *testing.T) {
 	leave()
 	require.Error(t, <-left)
 	require.Eventually(t, func() bool { return status() == http.StatusOK }, time.Minute, 20*time.Millisecond)
-}
-
-func TestPlacesAreShared(t *testing.T) {
-	several := false
-	a := newAgents(&AgentConfig{AtOnce: 4}, func() bool { return several })
-	var leaves []func()
-	enter := func(owner string) bool {
-		leave, err := a.Enter(owner)
-		if err == nil {
-			leaves = append(leaves, leave)
-		}
-		return err == nil
-	}
-	several = true
-	require.True(t, enter("a"))
-	require.True(t, enter("a"))
-	require.False(t, enter("a"), "two are left for others")
-	require.True(t, enter("b"))
-	leaves[0]()
-	require.True(t, enter("c"))
-	require.True(t, enter("d"))
-	require.False(t, enter("e"))
-	for _, leave := range leaves[1:] {
-		leave()
-	}
-	require.Zero(t, a.Taken())
 }
 
 // TestRunCountsAsRuns: each run of the agent is one of its caller's.

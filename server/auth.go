@@ -9,7 +9,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"notebox/executor/problem"
 	"notebox/server/web"
 )
 
@@ -33,10 +32,10 @@ func CheckListen(addr string, haveKeys, noAuth bool) error {
 // any keys configured, every request (browser.go says which those can be).
 func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		caller, err := s.Keys.Caller(presentedKey(c.Request().Header))
+		caller, err := s.Keys.Caller(web.PresentedKey(c.Request().Header))
 		if err != nil {
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="notebox"`)
-			return needsKey()
+			return web.NeedsKey()
 		}
 		web.SetCaller(c, caller)
 		s.connections.good(c.Request().Context(), caller.Owner())
@@ -52,23 +51,8 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// needsKey refuses who has no key, or one that is not known.
-func needsKey() *problem.Error {
-	return &problem.Error{Status: http.StatusUnauthorized, Text: "an API key is needed, as Authorization: Bearer or X-API-Key"}
-}
-
 // mayCall reports whether a request could run code too.
 func (s *Server) mayCall(r *http.Request) bool {
-	_, ok := s.Keys.Find(presentedKey(r.Header))
+	_, ok := s.Keys.Find(web.PresentedKey(r.Header))
 	return ok
-}
-
-// presentedKey prefers Authorization; one of another scheme, which a proxy may
-// have left there, does not hide X-API-Key.
-func presentedKey(h http.Header) string {
-	scheme, key, _ := strings.Cut(h.Get(echo.HeaderAuthorization), " ")
-	if strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(key)
-	}
-	return h.Get("X-API-Key")
 }

@@ -12,6 +12,7 @@ import (
 	"notebox/environments"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/server/native"
 )
 
 // shellLang is one whose commands are also those of sessions.
@@ -148,7 +149,7 @@ func TestUnavailable(t *testing.T) {
 		s.requireProblem(a, 503, "the image of r is not installed: make images")
 	}
 	s.requireProblem(s.postJSON(`{"code":"x","language":"x"}`), 422, `"x" is not known; there are: python`)
-	var list environmentList
+	var list native.EnvironmentList
 	require.NoError(t, json.Unmarshal(s.get("/v1/environments").body, &list))
 	require.True(t, list.Environments[0].Available)
 	require.False(t, list.Environments[1].Available)

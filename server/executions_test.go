@@ -18,8 +18,8 @@ import (
 
 	"notebox/executor/intake"
 	"notebox/executor/ledger"
-	"notebox/executor/problem"
 	"notebox/runner"
+	"notebox/server/native"
 	"notebox/storage"
 )
 
@@ -97,7 +97,7 @@ func (s *service) call(method, path string, headers ...string) answer {
 func (s *service) accepted(a answer) string {
 	s.t.Helper()
 	require.Equal(s.t, http.StatusAccepted, a.StatusCode, "%s", a.body)
-	var state executionState
+	var state native.ExecutionState
 	require.NoError(s.t, json.Unmarshal(a.body, &state))
 	require.Equal(s.t, "/v1/executions/"+state.ID, a.Header.Get("Location"))
 	require.Equal(s.t, "respond-async", a.Header.Get("Preference-Applied"))
@@ -323,42 +323,6 @@ func TestTooManyWithoutAClient(t *testing.T) {
 	s.requireProblem(s.do(s.with(`{"code":"x"}`, "Idempotency-Key", "k")), 503, "too many runs go on without a client")
 	s.server.detached.Most = 1
 	s.replied(s.do(s.with(`{"code":"x"}`, "Idempotency-Key", "k")))
-}
-
-func TestWishes(t *testing.T) {
-	for _, c := range []struct {
-		desc   string
-		header http.Header
-		want   wishes
-		err    string
-	}{
-		{"nothing", http.Header{}, wishes{}, ""},
-		{"async", http.Header{"Prefer": {"respond-async"}}, wishes{async: true}, ""},
-		{"among others", http.Header{"Prefer": {`return=minimal; foo="some, parameter"`, `handling=lenient,  RESPOND-async ;x=1`}}, wishes{async: true}, ""},
-		{"in a quoted value", http.Header{"Prefer": {`foo="a, respond-async, b"`}}, wishes{}, ""},
-		{"another", http.Header{"Prefer": {"respond-asynchronously"}}, wishes{}, ""},
-		{"key", http.Header{"Idempotency-Key": {"k!~"}}, wishes{key: "k!~"}, ""},
-		{"longest key", http.Header{"Idempotency-Key": {strings.Repeat("k", 255)}}, wishes{key: strings.Repeat("k", 255)}, ""},
-		{"too long", http.Header{"Idempotency-Key": {strings.Repeat("k", 256)}}, wishes{}, "1 to 255"},
-		{"empty", http.Header{"Idempotency-Key": {""}}, wishes{}, "1 to 255"},
-		{"space", http.Header{"Idempotency-Key": {"a b"}}, wishes{}, "visible ASCII"},
-		{"beyond ASCII", http.Header{"Idempotency-Key": {"ü"}}, wishes{}, "visible ASCII"},
-		{"two", http.Header{"Idempotency-Key": {"a", "a"}}, wishes{}, "more than once"},
-	} {
-		t.Run(c.desc, func(t *testing.T) {
-			got, err := wishesOf(c.header)
-			if c.err == "" {
-				require.NoError(t, err)
-				require.Equal(t, c.want, got)
-				return
-			}
-			var p *problem.Error
-			require.ErrorAs(t, err, &p)
-			require.EqualValues(t, 400, p.Status)
-			require.Contains(t, p.Detail(), "Idempotency-Key: ")
-			require.Contains(t, p.Detail(), c.err)
-		})
-	}
 }
 
 // mortalStore is the store of a service that can be killed: from then on nothing that

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/server/native"
 )
 
 func TestReadyz(t *testing.T) {
@@ -71,7 +72,7 @@ func TestEnvironments(t *testing.T) {
 	s := newService(t)
 	a := s.get("/v1/environments")
 	require.Equal(t, 200, a.StatusCode)
-	var list environmentList
+	var list native.EnvironmentList
 	require.NoError(t, json.Unmarshal(a.body, &list))
 	require.Len(t, list.Environments, 2)
 	require.True(t, list.Environments[0].Default)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"notebox/executor/problem"
@@ -44,16 +43,8 @@ func (s *Server) logProblem(c echo.Context, p *problem.Error) {
 	if p.Cause == nil {
 		return
 	}
-	s.Log.LogAttrs(context.WithoutCancel(c.Request().Context()), levelOf(p), "request failed", append(web.Who(c),
+	s.Log.LogAttrs(context.WithoutCancel(c.Request().Context()), web.LevelOf(p), "request failed", append(web.Who(c),
 		slog.Int("status", int(p.Status)),
 		slog.String("error", p.Cause.Error()),
 	)...)
-}
-
-// levelOf is that of a problem in the log: an error where it is one of ours.
-func levelOf(p *problem.Error) slog.Level {
-	if p.Status >= http.StatusInternalServerError {
-		return slog.LevelError
-	}
-	return slog.LevelDebug
 }

@@ -17,6 +17,7 @@ import (
 	"notebox/executor"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/server/ask"
 	"notebox/server/openapitest"
 )
 
@@ -76,7 +77,7 @@ func TestExamplesAreServed(t *testing.T) {
 			s := newService(t, func(c *Config) {
 				c.Runner = newFakeRunner(t, host)
 				c.Sessions = sessions
-				c.Agent = &AgentConfig{Provider: asked}
+				c.Agent = &ask.Config{Provider: asked}
 				c.FetchAllow = []string{"127.0.0.1"}
 				c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Content-Type", "text/plain; version=0.0.4")

@@ -185,7 +185,7 @@ func mustKey(t *testing.T, link string) string {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, link, nil)
 	require.NoError(t, err)
-	key, ok := fileKey(req.URL)
+	key, ok := strings.CutPrefix(req.URL.Path, filesPrefix)
 	require.True(t, ok, link)
 	return key
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,10 +16,8 @@ import (
 
 	"notebox/environments"
 	"notebox/executor"
-	"notebox/executor/intake"
 	"notebox/runner"
 	"notebox/runner/runnertest"
-	"notebox/server/body"
 )
 
 func TestBadJSON(t *testing.T) {
@@ -244,22 +241,6 @@ func TestInputsHaveTheRoomOfTheirEnvironment(t *testing.T) {
 	session := s.opened(s.post(sessionsPath, contentType, body))
 	a := s.do(s.request("PUT", sessionsPath+"/"+session.ID+"/files/b", "", strings.NewReader("12345678901")))
 	require.Equal(t, 201, a.StatusCode, "%s", a.body)
-}
-
-func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
-	in, err := intake.New(t.TempDir(), 1, func() bool { return false }, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	work := in.Spool()
-	content := strings.Repeat("QUFB", intake.SpoolMemory) // of three bytes each
-	req := &request{Files: []body.File{
-		{Name: new(body.Text("small")), Content: new(body.Text("QUFB"))},
-		{Name: new(body.Text("large")), Content: new(body.Text(content))},
-	}}
-	require.NoError(t, req.takeFiles(work))
-	files, err := readInputs(runner.Spec{Inputs: req.inputs.Spec()})
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{"small": "AAA", "large": strings.Repeat("AAA", intake.SpoolMemory)}, files)
-	require.Nil(t, req.inputs.List[1].Data)
 }
 
 // FuzzRequest holds that no body makes a panic, a 5xx or a temporary file, and

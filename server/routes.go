@@ -4,7 +4,6 @@ import (
 	"io"
 	"log"
 	"net/http"
-	"strings"
 
 	"notebox/executor/problem"
 	"notebox/server/web"
@@ -12,34 +11,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// routes is the one list of all calls; openapi.json describes each of them.
-func (s *Server) routes() []web.Route {
-	return append([]web.Route{
-		web.On(http.MethodPost, "/v1/execute", s.execute),
-		web.On(http.MethodGet, executionsPrefix+":id", s.getExecution),
-		web.On(http.MethodDelete, executionsPrefix+":id", s.cancelExecution),
-		web.On(http.MethodPost, "/run", s.runAgent),
-		web.On(http.MethodPost, "/foo", s.runAgent),
-		web.On(http.MethodGet, "/v1/environments", s.listEnvironments),
-		web.On(http.MethodPost, strings.TrimSuffix(filesPrefix, "/"), s.keepInputs),
-		web.On(http.MethodGet, filesPrefix+"*", s.serveFile).WithoutKey(), // signed
-		web.On(http.MethodDelete, filesPrefix+"*", s.dropInput),
-		web.On(http.MethodGet, "/v1/tools", s.listTools),
-		web.On(http.MethodPost, "/v1/tools/call", s.callTool),
-		web.On(http.MethodPost, sessionsPath, s.openSession),
-		web.On(http.MethodGet, sessionsPath, s.listSessions),
-		web.On(http.MethodGet, sessionPath, s.getSession),
-		web.On(http.MethodDelete, sessionPath, s.closeSession),
-		web.On(http.MethodPost, sessionPath+"/interrupt", s.interruptSession),
-		web.On(http.MethodPost, sessionPath+"/restart", s.restartSession),
-		web.On(http.MethodPost, sessionPath+"/move", s.moveSessionFile),
-		web.On(http.MethodGet, sessionPath+"/files", s.listSessionFiles),
-		web.On(http.MethodGet, sessionPath+"/files/*", s.readSessionFile),
-		web.On(http.MethodPut, sessionPath+"/files/*", s.writeSessionFile),
-		web.On(http.MethodDelete, sessionPath+"/files/*", s.deleteSessionFile),
-		web.On(http.MethodPost, mcpPath, s.serveMCP),
-		web.On(http.MethodGet, mcpPath, s.serveMCP),
-		web.On(http.MethodDelete, mcpPath, s.serveMCP),
+// own are the calls of no protocol.
+func (s *Server) own() []web.Route {
+	return []web.Route{
 		web.On(http.MethodGet, "/healthz", s.healthz).WithoutKey(),
 		web.On(http.MethodGet, "/readyz", s.readyz).WithoutKey(),
 		web.On(http.MethodGet, "/metrics", s.serveMetrics),
@@ -47,7 +21,7 @@ func (s *Server) routes() []web.Route {
 		web.On(http.MethodGet, "/docs", s.serveDocs).WithoutKey(),
 		web.On(http.MethodGet, "/docs/:asset", s.servePageAsset).WithoutKey(),
 		web.On(http.MethodGet, "/redoc", s.serveRedoc).WithoutKey(),
-	}, s.difyRoutes()...)
+	}
 }
 
 func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
@@ -60,7 +34,7 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 	if cors := s.browsers.cors(allowOrigins); cors != nil {
 		e.Pre(cors)
 	}
-	for _, r := range s.routes() {
+	for _, r := range s.calls {
 		handler := s.requireKey(r.Handler)
 		if r.Open {
 			handler = openly(r.Handler)

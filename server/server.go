@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +23,12 @@ import (
 	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/runner"
+	"notebox/server/ask"
 	"notebox/server/body"
+	"notebox/server/dify"
+	"notebox/server/functiontool"
 	"notebox/server/mcp"
+	"notebox/server/native"
 	"notebox/server/pages"
 	"notebox/server/web"
 )
@@ -82,7 +87,7 @@ type Config struct {
 	// arrival; 0 is dify.RunTime.
 	DifyRunTime time.Duration
 	// Agent answers POST /run; nil: no model is configured, and it says so.
-	Agent *AgentConfig
+	Agent *ask.Config
 
 	// ServiceID is what this service is called among those that share Store: one that
 	// starts again under its id knows at once that what it ran before is cut off. No
@@ -128,16 +133,15 @@ type Server struct {
 	browsers *browserRules
 	echo     *echo.Echo
 
-	mcp         *mcp.Handler
+	mcp         *mcp.Endpoint
 	connections *connections
-	agents      *agents // nil: no model is configured
 
 	// What Executor is made of.
 	fetcher  *fetch.Fetcher
 	book     *ledger.Book
 	detached *intake.Places // runs that go on without a client
 
-	dify       difyState
+	calls      []web.Route // the one list of all calls; openapi.json describes each of them
 	faces      []web.Face
 	background sync.WaitGroup // probes
 }
@@ -171,7 +175,6 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	several := func() bool { return s.Keys.Len() > 1 }
 	s.detached = &intake.Places{Most: maxDetached, Share: several, What: "runs", Are: "go on without a client", RetryAfter: detachedRetry}
-	s.agents = newAgents(cfg.Agent, several)
 	if s.Limits == (runner.Limits{}) {
 		s.Limits = runner.DefaultLimits()
 	}
@@ -187,8 +190,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if s.observer == nil {
 		s.observer = unobserved{}
 	}
-	s.dify.runTime = cfg.DifyRunTime
-	s.faces = []web.Face{difyFace{}}
+	s.faces = []web.Face{dify.Face{}}
 	if s.tracer == nil {
 		s.tracer = noop.NewTracerProvider().Tracer("")
 	}
@@ -199,6 +201,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s.connections = newConnections(most, s.Log)
 	s.Known = func(ctx context.Context) { s.connections.good(ctx, ofLinks) }
 	s.Refused = s.countRefusal
+	s.KnownOrigin = func(r *http.Request) bool { return !s.browsers.keys || s.browsers.known(r) }
 	if s.browsers, err = newBrowserRules(s.Keys.Len() > 0, s.listen, s.PublicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -231,14 +234,15 @@ func New(cfg Config) (_ *Server, err error) {
 			return nil, fmt.Errorf("server: %w", err)
 		}
 	}
-	if s.pages, err = newPages(s.routes()); err != nil {
+	s.mcp = mcp.NewEndpoint(s.Kit)
+	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, cfg.DifyRunTime), s.mcp.Routes(), s.own())
+	if s.pages, err = newPages(s.calls); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if s.openAPI, err = withMediaTypes(wholeAPI(), s.Environments); err != nil {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}
 	s.echo = s.newEcho(cfg.AllowOrigins)
-	s.mcp = mcp.NewHandler(s.mcpCaller, s.Log)
 	return s, nil
 }
 

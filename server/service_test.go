@@ -24,6 +24,14 @@ import (
 	"notebox/storage"
 )
 
+// Where calls are.
+const (
+	sessionsPath = "/v1/sessions"
+	sessionPath  = sessionsPath + "/:id"
+	filesPrefix  = "/v1/files/"
+	mcpPath      = "/mcp"
+)
+
 // runFunc is a runner.Runner that does what a test wants.
 type runFunc func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error)
 

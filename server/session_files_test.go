@@ -16,6 +16,7 @@ import (
 	"notebox/access"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/server/native"
 	"notebox/server/web"
 )
 
@@ -24,7 +25,7 @@ func (s *service) listed(path string) (paths []string) {
 	a := s.get(path)
 	require.Equal(s.t, 200, a.StatusCode, "%s", a.body)
 	s.asDescribed("GET", "/v1/sessions/{id}/files", a)
-	var list fileList
+	var list native.FileList
 	require.NoError(s.t, json.Unmarshal(a.body, &list))
 	require.False(s.t, list.More)
 	for _, f := range list.Files {
@@ -135,7 +136,7 @@ func TestSessionFileRefusals(t *testing.T) {
 		{"move all", "POST", "/move", `{"from":"/mnt/data","to":"x"}`, 422, "from: is /mnt/data itself"},
 		{"move without an aim", "POST", "/move", `{"from":"d"}`, 400, "to: is missing"},
 		{"move of no JSON", "POST", "/move", `{`, 400, "not valid JSON"},
-		{"move of too much", "POST", "/move", `{"from":"` + strings.Repeat("x", maxMoveBytes) + `"}`, 413, "larger than"},
+		{"move of too much", "POST", "/move", `{"from":"` + strings.Repeat("x", 64<<10) + `"}`, 413, "larger than"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s.t = t

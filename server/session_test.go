@@ -20,6 +20,7 @@ import (
 	"notebox/executor"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/server/native"
 	"notebox/server/web"
 )
 
@@ -32,10 +33,10 @@ func withSessions(t *testing.T, f *runnertest.FakeSessions, change ...func(*Conf
 }
 
 // opened is the session in an answer 201.
-func (s *service) opened(a answer) sessionEntry {
+func (s *service) opened(a answer) native.SessionEntry {
 	s.t.Helper()
 	require.Equal(s.t, http.StatusCreated, a.StatusCode, "%s", a.body)
-	var entry sessionEntry
+	var entry native.SessionEntry
 	require.NoError(s.t, json.Unmarshal(a.body, &entry))
 	require.Equal(s.t, sessionsPath+"/"+entry.ID, a.Header.Get("Location"))
 	require.Equal(s.t, "no-store", a.Header.Get("Cache-Control"))
@@ -43,7 +44,7 @@ func (s *service) opened(a answer) sessionEntry {
 }
 
 // open opens a session with what this JSON asks for.
-func (s *service) open(body string) sessionEntry {
+func (s *service) open(body string) native.SessionEntry {
 	s.t.Helper()
 	return s.opened(s.post(sessionsPath, "application/json", body))
 }
@@ -218,7 +219,7 @@ func TestOpenSessionRefusals(t *testing.T) {
 // TestNoSessions: every route says that the operator allows none.
 func TestNoSessions(t *testing.T) {
 	s := newService(t)
-	for _, r := range s.server.routes() {
+	for _, r := range s.server.calls {
 		if !strings.HasPrefix(r.Path, sessionsPath) {
 			continue
 		}
@@ -245,7 +246,7 @@ func TestSessionEnds(t *testing.T) {
 			} else {
 				require.True(t, f.End("", entry.ID, reason))
 			}
-			for _, r := range s.server.routes() {
+			for _, r := range s.server.calls {
 				if !strings.HasPrefix(r.Path, sessionPath) {
 					continue
 				}
@@ -307,8 +308,8 @@ func TestInterruptAndRestart(t *testing.T) {
 	entry := s.open(`{}`)
 	path := sessionsPath + "/" + entry.ID
 	require.Equal(t, 204, s.call("POST", path+"/interrupt").StatusCode, "of nothing")
-	running := func() sessionEntry {
-		var now sessionEntry
+	running := func() native.SessionEntry {
+		var now native.SessionEntry
 		require.NoError(t, json.Unmarshal(s.get(path).body, &now))
 		return now
 	}

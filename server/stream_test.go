@@ -16,6 +16,7 @@ import (
 
 	"notebox/executor"
 	"notebox/runner"
+	"notebox/server/web"
 )
 
 // eventReader reads server-sent events as they come.
@@ -322,7 +323,7 @@ func TestWhoWantsEvents(t *testing.T) {
 		{"nonsense beside it", []string{",;;, /, text/event-stream"}, true},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			require.Equal(t, c.want, wantsEvents(http.Header{"Accept": c.accept}))
+			require.Equal(t, c.want, web.WantsEvents(http.Header{"Accept": c.accept}))
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"notebox/executor"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/server/ask"
 )
 
 // withAllPackages has bash install, too.
@@ -282,7 +283,7 @@ func TestAgentsNamePackages(t *testing.T) {
 	a := s.post("/run", "application/json", `{"input":"x"}`)
 	s.asDescribed("POST", "/run", a)
 	require.Equal(t, http.StatusOK, a.StatusCode, "%s", a.body)
-	var out agentAnswer
+	var out ask.Answer
 	require.NoError(t, json.Unmarshal(a.body, &out))
 	require.Len(t, out.Steps, 2)
 	require.Equal(t, "refused", out.Steps[0].Status)

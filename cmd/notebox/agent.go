@@ -9,7 +9,7 @@ import (
 
 	"notebox/agent"
 	"notebox/agent/provider"
-	"notebox/server"
+	asking "notebox/server/ask"
 )
 
 // modelSettings are the flags about a model. Keys are no flags: they would be in the
@@ -50,7 +50,7 @@ func (s *agentSettings) register(f *flag.FlagSet) {
 	s.model.register(f, "model", "answer POST /run")
 	s.limits = agent.DefaultLimits()
 	registerLimits(f, &s.limits)
-	f.IntVar(&s.atOnce, "agent-at-once", server.DefaultAgentAtOnce, "Answer at most this `number` of questions at one time.")
+	f.IntVar(&s.atOnce, "agent-at-once", asking.DefaultAtOnce, "Answer at most this `number` of questions at one time.")
 }
 
 // registerLimits adds the flags of what a question may cost.
@@ -68,7 +68,7 @@ func (s *agentSettings) check() error {
 }
 
 // openAgent returns nil where no model is configured.
-func (p *program) openAgent() (*server.AgentConfig, error) {
+func (p *program) openAgent() (*asking.Config, error) {
 	getenv, err := withFile(p.settings.getenv, ".env")
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (p *program) openAgent() (*server.AgentConfig, error) {
 		return nil, fmt.Errorf("--model: %w", err)
 	}
 	p.log.Info("POST /run asks a model", "model", found.Model, "api", string(found.API))
-	return &server.AgentConfig{Provider: model, Limits: s.limits, AtOnce: s.atOnce}, nil
+	return &asking.Config{Provider: model, Limits: s.limits, AtOnce: s.atOnce}, nil
 }
 
 // withFile looks a variable up in the environment, and then in a file of variables,

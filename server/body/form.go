@@ -17,6 +17,9 @@ import (
 	"notebox/executor/problem"
 )
 
+// FormType is a form with files (RFC 7578).
+const FormType = "multipart/form-data"
+
 // Form is a multipart body that is being read (RFC 7578).
 type Form struct {
 	Of     *Reader

@@ -63,11 +63,11 @@ func (c Call) Decode(raw []byte, isJSON bool) (Fields, error) {
 		var text string
 		switch {
 		case !given && p.required:
-			wrong = append(wrong, Detail{Loc: []any{"body", p.name}, Msg: "Field required", Type: typeMissing, Input: echo(raw)})
+			wrong = append(wrong, Detail{Loc: []any{"body", p.name}, Msg: "Field required", Type: typeMissing, Input: echoed(raw)})
 		case !given, !p.required && value.Kind() == jsontext.KindNull:
 			out[p.name] = p.fallback
 		case value.Kind() != jsontext.KindString:
-			wrong = append(wrong, Detail{Loc: []any{"body", p.name}, Msg: "Input should be a valid string", Type: typeString, Input: echo(value)})
+			wrong = append(wrong, Detail{Loc: []any{"body", p.name}, Msg: "Input should be a valid string", Type: typeString, Input: echoed(value)})
 		default:
 			if err := json.Unmarshal(value, &text); err != nil {
 				return nil, notJSON(err)
@@ -114,8 +114,8 @@ func (m *members) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// echo is what was sent, or nothing where that is long.
-func echo(value jsontext.Value) any {
+// echoed is what was sent, or nothing where that is long.
+func echoed(value jsontext.Value) any {
 	if len(value) > maxEchoed {
 		return nil
 	}

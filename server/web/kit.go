@@ -41,6 +41,9 @@ type Kit struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 
+	// KnownOrigin reports whether a request comes from no page in a browser, or from one of a
+	// site that may call.
+	KnownOrigin func(*http.Request) bool
 	// Known is told of a request that has shown a good link, whose connection is not
 	// closed for others then.
 	Known func(context.Context)

@@ -2,10 +2,12 @@ package web
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/server/body"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 )
@@ -73,4 +75,27 @@ func RecoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 		}()
 		return next(c)
 	}
+}
+
+// LevelOf is that of a problem in the log: an error where it is one of ours.
+func LevelOf(p *problem.Error) slog.Level {
+	if p.Status >= http.StatusInternalServerError {
+		return slog.LevelError
+	}
+	return slog.LevelDebug
+}
+
+// NeedsKey refuses who has no key, or one that is not known.
+func NeedsKey() *problem.Error {
+	return &problem.Error{Status: http.StatusUnauthorized, Text: "an API key is needed, as Authorization: Bearer or X-API-Key"}
+}
+
+// PresentedKey prefers Authorization; one of another scheme, which a proxy may
+// have left there, does not hide X-API-Key.
+func PresentedKey(h http.Header) string {
+	scheme, key, _ := strings.Cut(h.Get(echo.HeaderAuthorization), " ")
+	if strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(key)
+	}
+	return h.Get("X-API-Key")
 }

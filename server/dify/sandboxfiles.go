@@ -1,4 +1,4 @@
-package server
+package dify
 
 import (
 	"context"
@@ -17,22 +17,21 @@ import (
 	"notebox/executor/intake"
 	"notebox/executor/problem"
 	"notebox/runner"
-	"notebox/server/dify"
 	"notebox/server/web"
 	"notebox/storage"
 )
 
 // The fields of package dify's calls that errors of files are about.
 const (
-	difyPathField = "remote_path"
-	difyURLField  = "file_url"
-	difyNameField = "remote_filename"
+	pathField = "remote_path"
+	urlField  = "file_url"
+	nameField = "remote_filename"
 )
 
-// Write implements dify.Sandbox.
-func (b *difySandbox) Write(ctx context.Context, name, content string) error {
+// Write implements Sandbox.
+func (b *sandbox) Write(ctx context.Context, name, content string) error {
 	if _, why := executor.CleanName(name); why != "" {
-		return problem.Unfit(difyPathField, "%s", why)
+		return problem.Unfit(pathField, "%s", why)
 	}
 	leave, err := b.session.EnterFiles()
 	if err != nil {
@@ -40,19 +39,19 @@ func (b *difySandbox) Write(ctx context.Context, name, content string) error {
 	}
 	defer leave()
 	_, _, err = b.session.WriteFile(ctx, name, strings.NewReader(content))
-	return ofDifyFile(difyPathField, err)
+	return ofFile(pathField, err)
 }
 
-// Fetch implements dify.Sandbox. The file goes by way of this service's disk, by the rules
+// Fetch implements Sandbox. The file goes by way of this service's disk, by the rules
 // and within the bounds of files[].url.
-func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written string, err error) {
+func (b *sandbox) Fetch(ctx context.Context, from, name string) (written string, err error) {
 	s := b.of.server
 	if _, err := fetch.Parse(from); err != nil {
-		return "", problem.Unfit(difyURLField, "%s", err)
+		return "", problem.Unfit(urlField, "%s", err)
 	}
 	if name != "" {
 		if _, why := executor.CleanName(name); why != "" {
-			return "", problem.Unfit(difyNameField, "%s", why)
+			return "", problem.Unfit(nameField, "%s", why)
 		}
 	}
 	leave, err := b.session.EnterFiles()
@@ -64,7 +63,7 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 	defer work.Clear(ctx)
 	in := &executor.Input{Field: "file", URL: from}
 	if err := s.Executor.Fetch(ctx, in, b.session.DataSize(), work); err != nil {
-		return "", ofDifyFetch(err)
+		return "", ofFetch(err)
 	}
 	if name == "" {
 		name = fetchedName(in)
@@ -75,18 +74,18 @@ func (b *difySandbox) Fetch(ctx context.Context, from, name string) (written str
 	}
 	defer file.Close()
 	_, _, err = b.session.WriteFile(ctx, name, file)
-	return name, ofDifyFile(difyNameField, err)
+	return name, ofFile(nameField, err)
 }
 
-// ofDifyFetch tells an agent, and by it the operator, what opens a private host: the files
+// ofFetch tells an agent, and by it the operator, what opens a private host: the files
 // of a Dify that runs beside this service are at one.
-func ofDifyFetch(err error) error {
+func ofFetch(err error) error {
 	var p *problem.Error
 	if !errors.As(err, &p) || p.Field == "" {
 		return err
 	}
 	told := *p
-	told.Field = difyURLField
+	told.Field = urlField
 	if p.Text == fetch.ErrAddress.Error() || p.Text == fetch.ErrHost.Error() {
 		told.Text += "; if it is in a private network, the operator of this service can allow it with --fetch-allow"
 	}
@@ -104,9 +103,9 @@ func fetchedName(in *executor.Input) string {
 	return "file"
 }
 
-// Link implements dify.Sandbox: the copy stands beside what a run leaves, and goes with its
+// Link implements Sandbox: the copy stands beside what a run leaves, and goes with its
 // time.
-func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
+func (b *sandbox) Link(ctx context.Context, name string) (string, error) {
 	s := b.of.server
 	leave, err := b.session.EnterFiles()
 	if err != nil {
@@ -118,28 +117,28 @@ func (b *difySandbox) Link(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	sandbox, title := b.session.Info().ID, path.Base(name)
-	key, err := difyFileKey(copyID, sandbox, title)
+	key, err := fileKey(copyID, sandbox, title)
 	if err != nil {
 		return "", err
 	}
 	if err := b.session.StoreFile(ctx, name, key); err != nil {
-		return "", ofDifyFile(difyPathField, err)
+		return "", ofFile(pathField, err)
 	}
 	query, _, err := s.Store.Sign(key)
 	if err != nil {
 		return "", executor.WithoutKey(err, key)
 	}
-	query.Set(difyCopyParam, copyID)
-	address := url.URL{Path: dify.FilesPrefix + sandbox + "/" + title}
+	query.Set(copyParam, copyID)
+	address := url.URL{Path: FilesPrefix + sandbox + "/" + title}
 	return s.Base(b.of.c.Request()) + address.EscapedPath() + "?" + query.Encode(), nil
 }
 
-// difyCopyParam is the query parameter that says which copy of a file a link is to: each
+// copyParam is the query parameter that says which copy of a file a link is to: each
 // call of download_file makes one.
-const difyCopyParam = "copy"
+const copyParam = "copy"
 
-// difyFileKey is the key of a copy. Its date is in the copy's id.
-func difyFileKey(copyID, sandbox, title string) (string, error) {
+// fileKey is the key of a copy. Its date is in the copy's id.
+func fileKey(copyID, sandbox, title string) (string, error) {
 	made, err := ulid.ParseStrict(strings.TrimPrefix(copyID, "run_"))
 	if err != nil {
 		return "", err
@@ -147,22 +146,22 @@ func difyFileKey(copyID, sandbox, title string) (string, error) {
 	return storage.RunKey(ulid.Time(made.Time()), copyID, storage.KindFile, sandbox+"/"+title), nil
 }
 
-// serveDifyFile answers GET /files/…: all of the address is in the key, and so signed.
-func (s *Server) serveDifyFile(c echo.Context) error {
-	parts, ok := web.PathAfter(c.Request().URL, dify.FilesPrefix)
+// serveFile answers GET /files/…: all of the address is in the key, and so signed.
+func (s *handler) serveFile(c echo.Context) error {
+	parts, ok := web.PathAfter(c.Request().URL, FilesPrefix)
 	if !ok || len(parts) != 2 {
 		return problem.NotFound()
 	}
-	key, err := difyFileKey(c.QueryParam(difyCopyParam), parts[0], parts[1])
+	key, err := fileKey(c.QueryParam(copyParam), parts[0], parts[1])
 	if err != nil {
 		return problem.Forbidden("this link is not valid: it was changed, or it is not of this service")
 	}
 	return s.ServeStored(c, key)
 }
 
-// ofDifyFile gives what is wrong with a file of a session its face for a model. field is
+// ofFile gives what is wrong with a file of a session its face for a model. field is
 // where the request names it.
-func ofDifyFile(field string, err error) error {
+func ofFile(field string, err error) error {
 	var file *runner.FileError
 	var p *problem.Error
 	switch {

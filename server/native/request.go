@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"net/http"
@@ -46,7 +46,7 @@ func (req *request) order() *executor.Order {
 }
 
 // readRequest decodes the body in whichever form it is.
-func (s *Server) readRequest(r *http.Request, work *intake.Workspace) (*executor.Order, error) {
+func (s *handler) readRequest(r *http.Request, work *intake.Workspace) (*executor.Order, error) {
 	mediaType, params, err := body.TypeOf(r)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (s *Server) readRequest(r *http.Request, work *intake.Workspace) (*executor
 	switch {
 	case mediaType == "application/json":
 		req, err = s.readJSON(r, work)
-	case mediaType == formType:
+	case mediaType == body.FormType:
 		req, err = s.readForm(r, params["boundary"], work)
 	case mediaType == notebookType || s.isCode(mediaType):
 		req, err = s.readCode(r, mediaType, query, work)
@@ -81,12 +81,9 @@ func (s *Server) readRequest(r *http.Request, work *intake.Workspace) (*executor
 	return req.order(), nil
 }
 
-const (
-	formType     = "multipart/form-data"      // a form with files
-	notebookType = "application/x-ipynb+json" // a notebook, as Jupyter calls it
-)
+const notebookType = "application/x-ipynb+json" // a notebook, as Jupyter calls it
 
-func (s *Server) isCode(mediaType string) bool {
+func (s *handler) isCode(mediaType string) bool {
 	if mediaType == "text/plain" {
 		return true
 	}
@@ -98,7 +95,7 @@ func (s *Server) isCode(mediaType string) bool {
 	return false
 }
 
-func (s *Server) formsTaken() string {
+func (s *handler) formsTaken() string {
 	types := []string{"application/json", "multipart/form-data", "text/plain", notebookType}
 	for _, e := range s.Environments {
 		types = append(types, e.MediaTypes...)
@@ -140,7 +137,7 @@ var textParts = []string{
 // env, notebook and dependencies are JSON text. A part "files" with a file name
 // is a file; one without is JSON text as the field files is. Files go to the
 // workspace as they arrive, texts are looked at when all has arrived.
-func (s *Server) readForm(r *http.Request, boundary string, work *intake.Workspace) (*request, error) {
+func (s *handler) readForm(r *http.Request, boundary string, work *intake.Workspace) (*request, error) {
 	req := new(request)
 	f := &body.Form{Of: s.Bodies, Work: work, Names: textParts, Inputs: &req.inputs, Set: req.setPart}
 	if err := f.Read(r, boundary); err != nil {
@@ -179,7 +176,7 @@ func (req *request) setPart(name string, raw []byte) (err error) {
 	return err
 }
 
-func (s *Server) readJSON(r *http.Request, work *intake.Workspace) (*request, error) {
+func (s *handler) readJSON(r *http.Request, work *intake.Workspace) (*request, error) {
 	req := new(request)
 	return req, s.Bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
 }

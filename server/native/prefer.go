@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"context"
@@ -24,14 +24,14 @@ type upload struct {
 // neither memory nor disk. All are kept or none: only when the form is whole, they are
 // made known. A store that fails is a 503, and the client's to send again: it has the
 // files, and a copy of them here would be one for the case of an outage alone.
-func (s *Server) keepInputs(c echo.Context) error {
+func (s *handler) keepInputs(c echo.Context) error {
 	r := c.Request()
 	mediaType, params, err := body.TypeOf(r)
 	if err != nil {
 		return err
 	}
-	if mediaType != formType {
-		return body.UnsupportedMedia("Content-Type: files are sent as %s", formType)
+	if mediaType != body.FormType {
+		return body.UnsupportedMedia("Content-Type: files are sent as %s", body.FormType)
 	}
 	leave, err := s.Intake.Enter(web.Owner(c)) // drivers hold some MB of what they send
 	if err != nil {

@@ -1,4 +1,4 @@
-package server
+package ask
 
 import (
 	"bytes"
@@ -19,52 +19,52 @@ import (
 	"notebox/server/web"
 )
 
-// AgentConfig is what POST /run answers with.
-type AgentConfig struct {
+// Config is what POST /run answers with.
+type Config struct {
 	Provider agent.Provider
 	Prompt   string // in addition to the agent's own
 	Limits   agent.Limits
-	AtOnce   int // questions that are answered at one time; 0 is DefaultAgentAtOnce
+	AtOnce   int // questions that are answered at one time; 0 is DefaultAtOnce
 }
 
 const (
-	// DefaultAgentAtOnce is more than run code at a time on most machines: a question
+	// DefaultAtOnce is more than run code at a time on most machines: a question
 	// waits for its model most of the time.
-	DefaultAgentAtOnce = 16
-	// agentRetry is when to come back for a place: a question takes some ten seconds.
-	agentRetry = 10 * time.Second
-	// agentBacklog bounds what waits for a client that reads slowly, in bytes.
-	agentBacklog = 8 << 20
+	DefaultAtOnce = 16
+	// retry is when to come back for a place: a question takes some ten seconds.
+	retry = 10 * time.Second
+	// backlog bounds what waits for a client that reads slowly, in bytes.
+	backlog = 8 << 20
 )
 
 // noAgent tells the caller's operator what to do.
 const noAgent = "no model is configured: set OPENAI_API_KEY (and OPENAI_BASE_URL for another server that speaks its API), or ANTHROPIC_API_KEY, " +
 	"or CLOUDFLARE_API_KEY with CLOUDFLARE_ACCOUNT_ID, and --model to name the model, and start the service again"
 
-// agentAnswer is the answer of POST /run. No list in it is ever null.
-type agentAnswer struct {
+// Answer is the answer of POST /run. No list in it is ever null.
+type Answer struct {
 	Output  string        `json:"output"`
 	Steps   []agent.Step  `json:"steps"`
-	Images  []agentImage  `json:"images"`
+	Images  []image       `json:"images"`
 	Files   []tool.File   `json:"files"`
 	Stopped agent.Stopped `json:"stopped"`
-	Usage   agentUsage    `json:"usage"`
+	Usage   usage         `json:"usage"`
 }
 
-type agentImage struct {
+type image struct {
 	Name      string `json:"name"`
 	MediaType string `json:"media_type"`
 	URL       string `json:"url"`
 	Error     string `json:"error,omitempty"`
 }
 
-type agentUsage struct {
+type usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
 }
 
-// runAgent answers POST /run, and POST /foo, as older programs call it.
-func (s *Server) runAgent(c echo.Context) error {
+// ask answers POST /run, and POST /foo, as older programs call it.
+func (s *handler) ask(c echo.Context) error {
 	caller := web.Caller(c)
 	if err := caller.MayBeginRun(); err != nil {
 		return err // before its body is read
@@ -78,10 +78,10 @@ func (s *Server) runAgent(c echo.Context) error {
 		return web.WriteJSON(c, http.StatusBadRequest, echo.MIMEApplicationJSON, missing.body())
 	case err != nil:
 		return err
-	case s.agents == nil:
+	case s.questions == nil:
 		return &problem.Error{Status: http.StatusServiceUnavailable, Text: noAgent, RetryAfter: time.Minute}
 	}
-	leave, err := s.agents.Enter(caller.Owner())
+	leave, err := s.questions.Enter(caller.Owner())
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func (s *Server) runAgent(c echo.Context) error {
 	}
 	id = "ask_" + strings.TrimPrefix(id, "run_")
 	web.NoteRun(c, id)
-	about := s.aboutTool()
-	if about.Languages, err = s.toolLanguages(caller, ""); err != nil {
+	about := s.AboutTool()
+	if about.Languages, err = s.ToolLanguages(caller, ""); err != nil {
 		return err // the caller's key has no language
 	}
-	a, err := s.agents.agent(&agentExecutor{s, caller, s.Base(c.Request())}, about)
+	a, err := s.questions.agent(&runs{s, caller, s.Base(c.Request())}, about)
 	if err != nil {
 		return err
 	}
@@ -108,16 +108,16 @@ func (s *Server) runAgent(c echo.Context) error {
 		return s.Executor.WhyNot(c.Request().Context(), err)
 	}
 	work.Leave()
-	ask := func(sink agent.Sink) (*agentAnswer, error) {
+	ask := func(sink agent.Sink) (*Answer, error) {
 		answer, err := a.Ask(ctx, agent.Question{Text: asked.text(), Files: files}, sink)
 		if err != nil {
 			return nil, s.ofAgent(ctx, err)
 		}
 		s.Log.InfoContext(ctx, "question", "question", id, "owner", caller.Owner(), "runs", len(answer.Steps), "stopped", string(answer.Stopped),
 			"tokens_in", answer.Usage.In, "tokens_out", answer.Usage.Out)
-		return agentAnswerOf(answer), nil
+		return answerOf(answer), nil
 	}
-	if wantsEvents(c.Request().Header) {
+	if web.WantsEvents(c.Request().Header) {
 		return s.streamAgent(c, id, cancel, ask)
 	}
 	answer, err := ask(nil)
@@ -130,13 +130,13 @@ func (s *Server) runAgent(c echo.Context) error {
 
 // streamAgent tells of a question while it is answered: started, text, again, call,
 // output, turn, and in the end done or error.
-func (s *Server) streamAgent(c echo.Context, id string, gone func(), ask func(agent.Sink) (*agentAnswer, error)) error {
-	e := s.NewEventStream(c, id, agentBacklog, gone)
+func (s *handler) streamAgent(c echo.Context, id string, gone func(), ask func(agent.Sink) (*Answer, error)) error {
+	e := s.NewEventStream(c, id, backlog, gone)
 	defer e.End(nil)
 	e.Accepted()
 	var answer []byte
 	err := web.RecoverPanic(func(echo.Context) error {
-		a, err := ask(func(ev agent.Event) { e.Put(string(ev.Kind), agentEvent{ev.Role, ev.Text, ev.Step}) })
+		a, err := ask(func(ev agent.Event) { e.Put(string(ev.Kind), event{ev.Role, ev.Text, ev.Step}) })
 		if err == nil {
 			answer, err = executor.EncodeJSON(a)
 		}
@@ -150,26 +150,26 @@ func (s *Server) streamAgent(c echo.Context, id string, gone func(), ask func(ag
 	return e.Finish(bytes.NewReader(answer))
 }
 
-// agentEvent is the data of an event.
-type agentEvent struct {
+// event is the data of an event.
+type event struct {
 	Role string      `json:"role"`
 	Text string      `json:"text,omitempty"`
 	Step *agent.Step `json:"step,omitempty"`
 }
 
-func agentAnswerOf(a *agent.Answer) *agentAnswer {
-	out := &agentAnswer{
-		Output: a.Text, Steps: append([]agent.Step{}, a.Steps...), Images: []agentImage{}, Files: append([]tool.File{}, a.Files...),
-		Stopped: a.Stopped, Usage: agentUsage{a.Usage.In, a.Usage.Out},
+func answerOf(a *agent.Answer) *Answer {
+	out := &Answer{
+		Output: a.Text, Steps: append([]agent.Step{}, a.Steps...), Images: []image{}, Files: append([]tool.File{}, a.Files...),
+		Stopped: a.Stopped, Usage: usage{a.Usage.In, a.Usage.Out},
 	}
 	for _, i := range a.Images {
-		out.Images = append(out.Images, agentImage{i.Name, i.MediaType, i.URL, i.Error})
+		out.Images = append(out.Images, image{i.Name, i.MediaType, i.URL, i.Error})
 	}
 	return out
 }
 
 // ofAgent gives the failure of a question its public face.
-func (s *Server) ofAgent(ctx context.Context, err error) error {
+func (s *handler) ofAgent(ctx context.Context, err error) error {
 	var p *problem.Error
 	var ofModel interface {
 		Public() string
@@ -179,29 +179,29 @@ func (s *Server) ofAgent(ctx context.Context, err error) error {
 	case ctx.Err() != nil || errors.As(err, &p):
 		return err
 	case errors.As(err, &ofModel) && ofModel.Passes():
-		return &problem.Error{Status: http.StatusServiceUnavailable, Text: ofModel.Public(), RetryAfter: agentRetry, Cause: err}
+		return &problem.Error{Status: http.StatusServiceUnavailable, Text: ofModel.Public(), RetryAfter: retry, Cause: err}
 	case errors.As(err, &ofModel):
 		return &problem.Error{Status: http.StatusBadGateway, Text: ofModel.Public(), Cause: err}
 	}
 	return err
 }
 
-// agents are the questions that are answered at a time.
-type agents struct {
-	config AgentConfig
+// questions are the questions that are answered at a time.
+type questions struct {
+	config Config
 	intake.Places
 }
 
-func newAgents(c *AgentConfig, share func() bool) *agents {
+func newQuestions(c *Config, share func() bool) *questions {
 	if c == nil {
 		return nil
 	}
-	most := cmp.Or(c.AtOnce, DefaultAgentAtOnce)
-	return &agents{*c, intake.Places{Most: most, Share: share, What: "questions", Are: "are being answered", RetryAfter: agentRetry}}
+	most := cmp.Or(c.AtOnce, DefaultAtOnce)
+	return &questions{*c, intake.Places{Most: most, Share: share, What: "questions", Are: "are being answered", RetryAfter: retry}}
 }
 
 // agent is one for a caller: it is made of little.
-func (a *agents) agent(e agent.Executor, about tool.About) (*agent.Agent, error) {
+func (a *questions) agent(e agent.Executor, about tool.About) (*agent.Agent, error) {
 	return agent.New(agent.Config{
 		Code: agent.Mind{Provider: a.config.Provider, Prompt: a.config.Prompt}, Executor: e, About: about, Limits: a.config.Limits,
 	})

@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"net/http"
@@ -15,7 +15,7 @@ import (
 const filesPrefix = "/v1/files/"
 
 // serveFile answers GET /v1/files/…: the signature in the URL is the permission.
-func (s *Server) serveFile(c echo.Context) error {
+func (s *handler) serveFile(c echo.Context) error {
 	key, ok := fileKey(c.Request().URL)
 	if !ok {
 		return problem.NotFound()
@@ -33,7 +33,7 @@ func fileKey(u *url.URL) (string, bool) {
 }
 
 // dropInput answers DELETE /v1/files/{id}.
-func (s *Server) dropInput(c echo.Context) error {
+func (s *handler) dropInput(c echo.Context) error {
 	ctx, owner, id := c.Request().Context(), web.Owner(c), c.Param("*")
 	switch found, err := s.Executor.Drop(ctx, owner, id); {
 	case err != nil:

@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func sessionPathOf(u *url.URL, id string) (string, bool) {
 }
 
 // withFiles calls do with the session of a request's path, within a place for it.
-func (s *Server) withFiles(c echo.Context, do func(context.Context, *executor.Session) error) error {
+func (s *handler) withFiles(c echo.Context, do func(context.Context, *executor.Session) error) error {
 	return s.withSession(c, func(ctx context.Context, session *executor.Session) error {
 		leave, err := session.EnterFiles()
 		if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) withFiles(c echo.Context, do func(context.Context, *executor.Se
 }
 
 // listSessionFiles answers GET /v1/sessions/{id}/files.
-func (s *Server) listSessionFiles(c echo.Context) error {
+func (s *handler) listSessionFiles(c echo.Context) error {
 	query, err := body.Query(c.Request(), "path", "recursive")
 	if err != nil {
 		return err
@@ -57,17 +57,17 @@ func (s *Server) listSessionFiles(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		return web.Fresh(c, http.StatusOK, fileList{found, more})
+		return web.Fresh(c, http.StatusOK, FileList{found, more})
 	})
 }
 
-type fileList struct {
+type FileList struct {
 	Files []executor.FileEntry `json:"files"`
 	More  bool                 `json:"more"`
 }
 
 // deleteSessionFile answers DELETE /v1/sessions/{id}/files/{path}.
-func (s *Server) deleteSessionFile(c echo.Context) error {
+func (s *handler) deleteSessionFile(c echo.Context) error {
 	return s.withFiles(c, func(ctx context.Context, session *executor.Session) error {
 		name, ok := sessionPathOf(c.Request().URL, c.Param("id"))
 		if !ok {
@@ -88,7 +88,7 @@ type moveRequest struct {
 const maxMoveBytes = 64 << 10
 
 // moveSessionFile answers POST /v1/sessions/{id}/move.
-func (s *Server) moveSessionFile(c echo.Context) error {
+func (s *handler) moveSessionFile(c echo.Context) error {
 	r := c.Request()
 	if _, err := body.Query(r); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ import (
 
 // execute answers POST /v1/execute. A client that leaves cancels its run, unless
 // that is asynchronous or has an Idempotency-Key.
-func (s *Server) execute(c echo.Context) error {
+func (s *handler) execute(c echo.Context) error {
 	w, err := wishesOf(c.Request().Header)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *Server) execute(c echo.Context) error {
 	switch {
 	case w.async:
 		return s.answerAccepted(c, run, w)
-	case wantsEvents(c.Request().Header):
+	case web.WantsEvents(c.Request().Header):
 		return s.answerEvents(c, run)
 	}
 	run.Start(executor.Silence{})

@@ -1,4 +1,4 @@
-package server
+package ask
 
 import (
 	"bytes"
@@ -62,7 +62,7 @@ func (m *missingInput) body() map[string]string {
 
 // readQuestion decodes the body: a form, or JSON whatever its Content-Type says, as existing
 // clients send it. Its error is a *missingInput where nothing is asked.
-func (s *Server) readQuestion(r *http.Request, work *intake.Workspace) (*question, error) {
+func (s *handler) readQuestion(r *http.Request, work *intake.Workspace) (*question, error) {
 	if _, err := body.Query(r); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *Server) readQuestion(r *http.Request, work *intake.Workspace) (*questio
 		return nil, err
 	}
 	q := new(question)
-	if mediaType == formType {
+	if mediaType == body.FormType {
 		f := &body.Form{Of: s.Bodies, Work: work, Names: questionParts, Inputs: &q.inputs, Set: q.setPart}
 		err = f.Read(r, params["boundary"])
 	} else {
@@ -90,7 +90,7 @@ func (s *Server) readQuestion(r *http.Request, work *intake.Workspace) (*questio
 	return q, err
 }
 
-func (s *Server) readQuestionJSON(r *http.Request, work *intake.Workspace, q *question) error {
+func (s *handler) readQuestionJSON(r *http.Request, work *intake.Workspace, q *question) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (s *Server) readQuestionJSON(r *http.Request, work *intake.Workspace, q *qu
 }
 
 // given are the files of a question, as an agent has them.
-func (s *Server) given(ctx context.Context, owner string, all *executor.Inputs, work *intake.Workspace) (files []agent.File, err error) {
+func (s *handler) given(ctx context.Context, owner string, all *executor.Inputs, work *intake.Workspace) (files []agent.File, err error) {
 	room := s.Limits.DataSize
 	if all.Size() > room {
 		return nil, executor.TooMuch(room)

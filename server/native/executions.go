@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"context"
@@ -20,21 +20,21 @@ import (
 // executionsPrefix is where executions are asked for and cancelled.
 const executionsPrefix = "/v1/executions/"
 
-// executionState is what there is to say of an execution without a reply.
-type executionState struct {
+// ExecutionState is what there is to say of an execution without a reply.
+type ExecutionState struct {
 	ID     string `json:"id"`
 	Status string `json:"status"` // running, ended, cancelling
 }
 
 // answerAccepted answers a request with respond-async (RFC 7240). It has been
 // accepted when all that it names is there, and a lease tells others of it.
-func (s *Server) answerAccepted(c echo.Context, run *executor.Run, w wishes) error {
+func (s *handler) answerAccepted(c echo.Context, run *executor.Run, w wishes) error {
 	run.Start(executor.Silence{})
 	hasEnded, err := run.Accepted(c.Request().Context(), w.key != "")
 	if err != nil {
 		return err
 	}
-	state := executionState{run.ID, "running"}
+	state := ExecutionState{run.ID, "running"}
 	if hasEnded {
 		state.Status = "ended"
 	}
@@ -46,7 +46,7 @@ func (s *Server) answerAccepted(c echo.Context, run *executor.Run, w wishes) err
 
 // answerEvents streams an execution. Of one that was joined, the events are made of
 // its reply.
-func (s *Server) answerEvents(c echo.Context, run *executor.Run) error {
+func (s *handler) answerEvents(c echo.Context, run *executor.Run) error {
 	client := c.Request().Context()
 	ctx, gone := context.WithCancel(client)
 	defer gone()
@@ -134,7 +134,7 @@ func eachOf(dec *jsontext.Decoder, do func(jsontext.Value) error) error {
 }
 
 // getExecution answers GET /v1/executions/{id}.
-func (s *Server) getExecution(c echo.Context) error {
+func (s *handler) getExecution(c echo.Context) error {
 	owner, id, err := executionOf(c)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (s *Server) getExecution(c echo.Context) error {
 	case state == ledger.Ended:
 		return s.answerReply(c, reply)
 	case state == ledger.Running:
-		return s.answerState(c, http.StatusOK, executionState{id, "running"})
+		return s.answerState(c, http.StatusOK, ExecutionState{id, "running"})
 	case state == ledger.BrokenOff:
 		return &problem.Error{
 			Status: http.StatusGone,
@@ -156,7 +156,7 @@ func (s *Server) getExecution(c echo.Context) error {
 }
 
 // cancelExecution answers DELETE /v1/executions/{id}.
-func (s *Server) cancelExecution(c echo.Context) error {
+func (s *handler) cancelExecution(c echo.Context) error {
 	owner, id, err := executionOf(c)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (s *Server) cancelExecution(c echo.Context) error {
 	case err != nil:
 		return err
 	case state == ledger.Running:
-		return s.answerState(c, http.StatusAccepted, executionState{id, "cancelling"})
+		return s.answerState(c, http.StatusAccepted, ExecutionState{id, "cancelling"})
 	case state == ledger.Unknown:
 		return problem.NotFound()
 	}
@@ -180,13 +180,13 @@ func executionOf(c echo.Context) (owner, id string, err error) {
 	return web.Owner(c), id, nil
 }
 
-func (s *Server) answerState(c echo.Context, status int, state executionState) error {
+func (s *handler) answerState(c echo.Context, status int, state ExecutionState) error {
 	c.Response().Header().Set("Cache-Control", "no-store")
 	return web.WriteJSON(c, status, echo.MIMEApplicationJSON, state)
 }
 
 // answerReply sends a reply.
-func (s *Server) answerReply(c echo.Context, reply *executor.Reply) error {
+func (s *handler) answerReply(c echo.Context, reply *executor.Reply) error {
 	body, size, err := reply.Open(c.Request().Context())
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package server
+package dify
 
 import (
 	"cmp"
@@ -16,30 +16,29 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
-	"notebox/server/dify"
 	"notebox/server/web"
 )
 
 // noteConversation is the note of a session that is a conversation's: the hash of its id.
 const noteConversation = "dify-conversation"
 
-// difyPython is what package dify calls Python in its answers.
-const difyPython = "py"
+// py is what package dify calls Python in its answers.
+const py = "py"
 
-// difyPythons are names of it that need be no alias of its environment.
-var difyPythons = []string{"py", "python3"}
+// pythons are names of it that need be no alias of its environment.
+var pythons = []string{"py", "python3"}
 
-// difySandboxes are a caller's sessions, as package dify has them.
-type difySandboxes struct {
-	server *Server
+// sessions are a caller's sessions, as package dify has them.
+type sessions struct {
+	server *handler
 	c      echo.Context
 	caller *access.Caller
 }
 
-// Open implements dify.Sandboxes.
-func (d *difySandboxes) Open(ctx context.Context, conversation, language string) (dify.Sandbox, error) {
-	if slices.ContainsFunc(difyPythons, func(name string) bool { return strings.EqualFold(name, language) }) {
-		language = toolLanguage
+// Open implements Sandboxes.
+func (d *sessions) Open(ctx context.Context, conversation, language string) (Sandbox, error) {
+	if slices.ContainsFunc(pythons, func(name string) bool { return strings.EqualFold(name, language) }) {
+		language = web.ToolLanguage
 	}
 	if conversation == "" {
 		return d.open(ctx, language, nil)
@@ -49,7 +48,7 @@ func (d *difySandboxes) Open(ctx context.Context, conversation, language string)
 	}
 	sum := sha256.Sum256([]byte(conversation))
 	hash := hex.EncodeToString(sum[:])
-	release, err := d.server.dify.conversations.take(ctx, d.caller.Owner()+" "+hash)
+	release, err := d.server.conversations.take(ctx, d.caller.Owner()+" "+hash)
 	if err != nil {
 		return nil, err
 	}
@@ -63,30 +62,30 @@ func (d *difySandboxes) Open(ctx context.Context, conversation, language string)
 			continue
 		}
 		if session, err := d.find(known.ID); err == nil {
-			return &difySandbox{d, session}, nil
+			return &sandbox{d, session}, nil
 		}
 	}
 	return d.open(ctx, language, map[string]string{noteConversation: hash})
 }
 
-// Find implements dify.Sandboxes.
-func (d *difySandboxes) Find(_ context.Context, id string) (dify.Sandbox, error) {
+// Find implements Sandboxes.
+func (d *sessions) Find(_ context.Context, id string) (Sandbox, error) {
 	session, err := d.find(id)
 	if err != nil {
 		return nil, noSandbox(err)
 	}
-	return &difySandbox{d, session}, nil
+	return &sandbox{d, session}, nil
 }
 
-func (d *difySandboxes) find(id string) (*executor.Session, error) {
+func (d *sessions) find(id string) (*executor.Session, error) {
 	if executor.IsSessionID(id) {
 		web.NoteSession(d.c, id)
 	}
 	return d.server.Executor.FindSession(d.caller, id)
 }
 
-// Stop implements dify.Sandboxes.
-func (d *difySandboxes) Stop(ctx context.Context, id string) (found bool, err error) {
+// Stop implements Sandboxes.
+func (d *sessions) Stop(ctx context.Context, id string) (found bool, err error) {
 	session, err := d.find(id)
 	if err == nil {
 		err = session.Close(ctx)
@@ -116,41 +115,41 @@ func noSandbox(err error) error {
 	return err
 }
 
-// difySandbox is a session, as package dify has it.
-type difySandbox struct {
-	of      *difySandboxes
+// sandbox is a session, as package dify has it.
+type sandbox struct {
+	of      *sessions
 	session *executor.Session
 }
 
-// Info implements dify.Sandbox.
-func (b *difySandbox) Info() dify.Info {
+// Info implements Sandbox.
+func (b *sandbox) Info() Info {
 	known := b.session.Info()
-	return dify.Info{
-		ID: known.ID, Status: dify.StatusRunning, CreatedAt: known.Created.UTC(), ExpiresAt: known.Expires.UTC(),
-		IdleSeconds: known.Idle.Seconds(), WorkingDirectory: dify.DataDir, Languages: b.languages(), Network: known.Network,
+	return Info{
+		ID: known.ID, Status: StatusRunning, CreatedAt: known.Created.UTC(), ExpiresAt: known.Expires.UTC(),
+		IdleSeconds: known.Idle.Seconds(), WorkingDirectory: DataDir, Languages: b.languages(), Network: known.Network,
 	}
 }
 
 // languages are what the sandbox runs, by the names that they have here.
-func (b *difySandbox) languages() []string {
+func (b *sandbox) languages() []string {
 	info := b.session.Info()
 	name := cmp.Or(info.Language, info.Environment)
 	switch {
 	case executor.IsBash(name):
-		return []string{dify.Bash}
-	case name == toolLanguage:
-		name = difyPython
+		return []string{Bash}
+	case name == web.ToolLanguage:
+		name = py
 	}
-	return []string{name, dify.Bash}
+	return []string{name, Bash}
 }
 
-// Runs implements dify.Sandbox.
-func (b *difySandbox) Runs(language string) bool {
+// Runs implements Sandbox.
+func (b *sandbox) Runs(language string) bool {
 	if executor.IsBash(language) {
 		return true
 	}
 	own := b.of.server.Executor.ByName(b.session.Info().Environment)
-	if own != nil && own.Language == toolLanguage && slices.ContainsFunc(difyPythons, func(name string) bool { return strings.EqualFold(name, language) }) {
+	if own != nil && own.Language == web.ToolLanguage && slices.ContainsFunc(pythons, func(name string) bool { return strings.EqualFold(name, language) }) {
 		return true
 	}
 	other := b.of.server.Executor.ByLanguage(language)
@@ -158,7 +157,7 @@ func (b *difySandbox) Runs(language string) bool {
 }
 
 // open makes a new session, as POST /v1/sessions does of a request with a language alone.
-func (d *difySandboxes) open(ctx context.Context, language string, note map[string]string) (dify.Sandbox, error) {
+func (d *sessions) open(ctx context.Context, language string, note map[string]string) (Sandbox, error) {
 	o := &executor.SessionOrder{Note: note}
 	if language != "" {
 		o.Language = &language
@@ -168,5 +167,5 @@ func (d *difySandboxes) open(ctx context.Context, language string, note map[stri
 		return nil, err
 	}
 	web.NoteSession(d.c, session.Info().ID)
-	return &difySandbox{d, session}, nil
+	return &sandbox{d, session}, nil
 }

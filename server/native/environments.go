@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"net/http"
@@ -10,8 +10,8 @@ import (
 	"notebox/server/web"
 )
 
-// environmentList is the answer of GET /v1/environments.
-type environmentList struct {
+// EnvironmentList is the answer of GET /v1/environments.
+type EnvironmentList struct {
 	Environments []environmentEntry `json:"environments"`
 	Limits       limitsEntry        `json:"limits"`
 }
@@ -61,9 +61,9 @@ type limitsEntry struct {
 }
 
 // listEnvironments answers GET /v1/environments.
-func (s *Server) listEnvironments(c echo.Context) error {
+func (s *handler) listEnvironments(c echo.Context) error {
 	l := s.Limits
-	answer := environmentList{Limits: limitsEntry{
+	answer := EnvironmentList{Limits: limitsEntry{
 		Timeout: min(l.Timeout, s.MaxTimeout).Seconds(), MaxTimeout: s.MaxTimeout.Seconds(),
 		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize,
 		Output: l.Output, Files: l.Files, FileSize: l.FileSize,

@@ -1,4 +1,4 @@
-package server
+package dify
 
 import (
 	"context"
@@ -9,28 +9,27 @@ import (
 	"notebox/executor"
 	"notebox/executor/problem"
 	"notebox/runner"
-	"notebox/server/dify"
 	"notebox/server/web"
 )
 
-// errDifyTime is the cause of a run's end at dify.Program.Interrupt.
-var errDifyTime = errors.New("the time of a call of the Dify tool was over")
+// errTime is the cause of a run's end at Program.Interrupt.
+var errTime = errors.New("the time of a call of the Dify tool was over")
 
 // cancelLag is how much later a run is cancelled than its own time is over: the sandbox,
 // which counts that time, ends it with all that it has, its files included. What waited for
 // its turn is cut short by the cancelling.
 const cancelLag = 500 * time.Millisecond
 
-// Run implements dify.Sandbox. The run is one like any other, except that its client is
+// Run implements Sandbox. The run is one like any other, except that its client is
 // answered at p.Answer though it may not have ended.
-func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, error) {
+func (b *sandbox) Run(ctx context.Context, p Program) (*Result, error) {
 	c := b.of.c
 	run, err := b.of.server.Begin(c, b.order(p))
 	if err != nil {
-		return nil, ofDifyRun(p.Field, noSandbox(err))
+		return nil, ofRun(p.Field, noSandbox(err))
 	}
 	defer run.Leave()
-	late := time.AfterFunc(time.Until(p.Interrupt)+cancelLag, func() { run.Cancel(errDifyTime) })
+	late := time.AfterFunc(time.Until(p.Interrupt)+cancelLag, func() { run.Cancel(errTime) })
 	defer late.Stop()
 	defer context.AfterFunc(c.Request().Context(), func() { run.Cancel(executor.ErrClientGone) })()
 	run.Start(executor.Silence{})
@@ -40,12 +39,12 @@ func (b *difySandbox) Run(ctx context.Context, p dify.Program) (*dify.Result, er
 	case <-run.Done():
 		return b.ended(ctx, run, p)
 	case <-answer.C:
-		return &dify.Result{Text: run.SoFar(), End: dify.EndOpen}, nil
+		return &Result{Text: run.SoFar(), End: EndOpen}, nil
 	}
 }
 
 // order is of a program what a request of the native API with a session is.
-func (b *difySandbox) order(p dify.Program) *executor.Order {
+func (b *sandbox) order(p Program) *executor.Order {
 	o := &executor.Order{
 		Code: &p.Source, Session: new(b.session.Info().ID), LinkImages: true, Until: p.Interrupt, NoPackages: true,
 		Base: b.of.server.Base(b.of.c.Request()), Sent: web.OutgoingOf(b.of.c).WhenSent,
@@ -57,7 +56,7 @@ func (b *difySandbox) order(p dify.Program) *executor.Order {
 }
 
 // ended is the result of a run that is done.
-func (b *difySandbox) ended(ctx context.Context, run *executor.Run, p dify.Program) (*dify.Result, error) {
+func (b *sandbox) ended(ctx context.Context, run *executor.Run, p Program) (*Result, error) {
 	a := run.Result()
 	if a == nil {
 		_, err := run.Wait(context.WithoutCancel(ctx))
@@ -65,7 +64,7 @@ func (b *difySandbox) ended(ctx context.Context, run *executor.Run, p dify.Progr
 		switch {
 		case !errors.As(err, &why):
 		case why.Status == http.StatusServiceUnavailable && !time.Now().Before(p.Interrupt):
-			return &dify.Result{End: dify.EndNotBegun}, nil
+			return &Result{End: EndNotBegun}, nil
 		case why.Status == http.StatusGone: // while the run waited
 			if _, err := b.of.Find(ctx, b.session.Info().ID); err != nil {
 				return nil, err
@@ -73,37 +72,37 @@ func (b *difySandbox) ended(ctx context.Context, run *executor.Run, p dify.Progr
 		}
 		return nil, err
 	}
-	r := &dify.Result{Text: a.Text, ExitCode: a.ExitCode}
-	cancelled := a.Status == runner.StatusCancelled && errors.Is(run.Cause(), errDifyTime)
+	r := &Result{Text: a.Text, ExitCode: a.ExitCode}
+	cancelled := a.Status == runner.StatusCancelled && errors.Is(run.Cause(), errTime)
 	switch {
 	case cancelled && a.Usage.WallMS == 0 && len(a.Outputs) == 0:
-		r.End = dify.EndNotBegun
+		r.End = EndNotBegun
 	case cancelled:
-		r.End = dify.EndInterrupted
+		r.End = EndInterrupted
 	case a.Status == runner.StatusTimeout:
-		r.End = dify.EndInterrupted
+		r.End = EndInterrupted
 		if most := b.of.server.MaxTimeout; run.Limits.Timeout == most {
 			r.Limit = most
 		}
 	}
 	if a.Status != runner.StatusOK {
-		r.Error = &dify.Error{Status: string(a.Status), Hint: a.Hint}
+		r.Error = &Error{Status: string(a.Status), Hint: a.Hint}
 	}
 	if a.Error != nil {
-		r.Error = &dify.Error{Status: string(a.Status), Name: a.Error.Name, Message: a.Error.Message, Hint: a.Hint}
+		r.Error = &Error{Status: string(a.Status), Name: a.Error.Name, Message: a.Error.Message, Hint: a.Hint}
 	}
 	for _, i := range a.Images {
-		r.Images = append(r.Images, dify.Image{Name: i.Name, MediaType: i.MediaType, Bytes: i.Bytes, Width: i.Width, Height: i.Height, URL: i.URL})
+		r.Images = append(r.Images, Image{Name: i.Name, MediaType: i.MediaType, Bytes: i.Bytes, Width: i.Width, Height: i.Height, URL: i.URL})
 	}
 	for _, f := range a.Files {
-		r.Files = append(r.Files, dify.File{Path: f.Path, Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes, URL: f.URL})
+		r.Files = append(r.Files, File{Path: f.Path, Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes, URL: f.URL})
 	}
 	return r, nil
 }
 
-// ofDifyRun has an error of a request of the native API name the field of the call that it
+// ofRun has an error of a request of the native API name the field of the call that it
 // is about. field is the one that has the program.
-func ofDifyRun(field string, err error) error {
+func ofRun(field string, err error) error {
 	var p *problem.Error
 	if !errors.As(err, &p) {
 		return err

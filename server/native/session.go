@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"context"
@@ -17,8 +17,8 @@ const (
 	sessionPath  = sessionsPath + "/:id"
 )
 
-// sessionEntry is a session as its owner sees it.
-type sessionEntry struct {
+// SessionEntry is a session as its owner sees it.
+type SessionEntry struct {
 	ID             string     `json:"id"`
 	Language       string     `json:"language"`
 	Environment    string     `json:"environment"`
@@ -32,8 +32,8 @@ type sessionEntry struct {
 	Network        bool       `json:"network"`
 }
 
-func aboutSession(info executor.SessionInfo) sessionEntry {
-	entry := sessionEntry{
+func aboutSession(info executor.SessionInfo) SessionEntry {
+	entry := SessionEntry{
 		ID: info.ID, Language: info.Language, Environment: info.Environment, CreatedAt: executor.Stamp(info.Created), ExpiresAt: executor.Stamp(info.Expires),
 		IdleSeconds: info.Idle.Seconds(), Status: "idle", Waiting: info.Waiting,
 		KernelRestarts: info.KernelRestarts, Network: info.Network,
@@ -51,7 +51,7 @@ func aboutSession(info executor.SessionInfo) sessionEntry {
 }
 
 // findSession returns the session of a request's path.
-func (s *Server) findSession(c echo.Context) (*executor.Session, error) {
+func (s *handler) findSession(c echo.Context) (*executor.Session, error) {
 	id := c.Param("id")
 	if executor.IsSessionID(id) {
 		web.NoteSession(c, id)
@@ -60,7 +60,7 @@ func (s *Server) findSession(c echo.Context) (*executor.Session, error) {
 }
 
 // withSession calls do with the session of a request's path.
-func (s *Server) withSession(c echo.Context, do func(context.Context, *executor.Session) error) error {
+func (s *handler) withSession(c echo.Context, do func(context.Context, *executor.Session) error) error {
 	session, err := s.findSession(c)
 	if err != nil {
 		return err
@@ -69,14 +69,14 @@ func (s *Server) withSession(c echo.Context, do func(context.Context, *executor.
 }
 
 // listSessions answers GET /v1/sessions.
-func (s *Server) listSessions(c echo.Context) error {
+func (s *handler) listSessions(c echo.Context) error {
 	all, err := s.Executor.SessionsOf(web.Caller(c))
 	if err != nil {
 		return err
 	}
 	answer := struct {
-		Sessions []sessionEntry `json:"sessions"`
-	}{[]sessionEntry{}}
+		Sessions []SessionEntry `json:"sessions"`
+	}{[]SessionEntry{}}
 	for _, info := range all {
 		answer.Sessions = append(answer.Sessions, aboutSession(info))
 	}
@@ -84,28 +84,28 @@ func (s *Server) listSessions(c echo.Context) error {
 }
 
 // getSession answers GET /v1/sessions/{id}.
-func (s *Server) getSession(c echo.Context) error {
+func (s *handler) getSession(c echo.Context) error {
 	return s.withSession(c, func(_ context.Context, session *executor.Session) error {
 		return web.Fresh(c, http.StatusOK, aboutSession(session.Info()))
 	})
 }
 
 // closeSession answers DELETE /v1/sessions/{id}.
-func (s *Server) closeSession(c echo.Context) error {
+func (s *handler) closeSession(c echo.Context) error {
 	return s.withSession(c, func(ctx context.Context, session *executor.Session) error {
 		return done(c, session.Close(ctx))
 	})
 }
 
 // interruptSession answers POST /v1/sessions/{id}/interrupt.
-func (s *Server) interruptSession(c echo.Context) error {
+func (s *handler) interruptSession(c echo.Context) error {
 	return s.withSession(c, func(ctx context.Context, session *executor.Session) error {
 		return done(c, session.Interrupt(ctx))
 	})
 }
 
 // restartSession answers POST /v1/sessions/{id}/restart.
-func (s *Server) restartSession(c echo.Context) error {
+func (s *handler) restartSession(c echo.Context) error {
 	return s.withSession(c, func(ctx context.Context, session *executor.Session) error {
 		if err := session.Restart(ctx); err != nil {
 			return err

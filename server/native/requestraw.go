@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ import (
 
 // readCode takes a body that is the code itself, or a notebook; what else there is to say
 // stands in the query.
-func (s *Server) readCode(r *http.Request, mediaType string, query url.Values, work *intake.Workspace) (*request, error) {
+func (s *handler) readCode(r *http.Request, mediaType string, query url.Values, work *intake.Workspace) (*request, error) {
 	if r.ContentLength > s.MaxBody {
 		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
 	}

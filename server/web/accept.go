@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"mime"
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// wantsEvents reports whether an Accept header (RFC 9110, section 12.5.1) names
+// WantsEvents reports whether an Accept header (RFC 9110, section 12.5.1) names
 // text/event-stream and does not prefer JSON to it. A wildcard names nothing: it
 // is what clients send that never heard of events. Where both are named alike,
 // the client knows of events, and can read them.
-func wantsEvents(h http.Header) bool {
+func WantsEvents(h http.Header) bool {
 	events, json, wildcard := 0.0, -1.0, 0.0
 	for item := range strings.SplitSeq(strings.Join(h.Values("Accept"), ","), ",") {
 		mediaType, params, err := mime.ParseMediaType(item)

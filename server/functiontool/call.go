@@ -1,4 +1,4 @@
-package server
+package functiontool
 
 import (
 	"bytes"
@@ -58,7 +58,7 @@ type toolAnswer struct {
 // callTool answers POST /v1/tools/call. A call that cannot be read or run as the model
 // wrote it is answered with a message for the model; only what the application sent
 // beside it can make the request wrong.
-func (s *Server) callTool(c echo.Context) error {
+func (s *handler) callTool(c echo.Context) error {
 	if err := web.Caller(c).MayBeginRun(); err != nil {
 		return err // before its body is read
 	}
@@ -91,9 +91,9 @@ var errAbout = errors.New("the call is about the tool")
 
 // refuse answers a call that was not run: with what it asks about the tool, or with a message for the model, where it can do
 // something about it.
-func (s *Server) refuse(c echo.Context, asked *toolRequest, err error) error {
+func (s *handler) refuse(c echo.Context, asked *toolRequest, err error) error {
 	if errors.Is(err, errAbout) {
-		about := s.aboutTool()
+		about := s.AboutTool()
 		about.Languages, about.Session = asked.languages, asked.Session != nil
 		return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, toolAnswer{Message: tool.Told(asked.call, about), Notation: asked.call.Notation})
 	}
@@ -107,13 +107,13 @@ func (s *Server) refuse(c echo.Context, asked *toolRequest, err error) error {
 
 // languagesOfCall are those that a call may be in, the one that it is in without saying so
 // first: in a session that session's, and bash beside it.
-func (s *Server) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]tool.Language, error) {
+func (s *handler) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]tool.Language, error) {
 	wanted := ""
 	if asked.Language != nil {
 		wanted = string(*asked.Language)
 	}
 	if asked.Session == nil {
-		return s.toolLanguages(caller, wanted)
+		return s.ToolLanguages(caller, wanted)
 	}
 	var live *environments.Environment
 	if session, err := s.Executor.FindSession(caller, string(*asked.Session)); err == nil { // else the run is refused
@@ -123,7 +123,7 @@ func (s *Server) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]t
 	if live != nil && (wanted == "" || command) {
 		wanted = live.Language
 	}
-	all, err := s.languagesBeside(live, caller, wanted)
+	all, err := s.LanguagesBeside(live, caller, wanted)
 	beside := tool.Language{Name: executor.Bash, Aliases: executor.BashNames()}
 	if command {
 		return slices.Insert(all, 0, beside), err
@@ -133,7 +133,7 @@ func (s *Server) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]t
 
 func toolAnswerOf(asked *toolRequest, language string, a *executor.Result) toolAnswer {
 	out := toolAnswer{
-		Message:  tool.Message(asked.call, resultOf(a), asked.options),
+		Message:  tool.Message(asked.call, web.ToolResult(a), asked.options),
 		Notation: asked.call.Notation, Ran: true, Code: asked.call.Code, Language: language, Dependencies: asked.call.Dependencies,
 	}
 	slim := *a
@@ -143,21 +143,6 @@ func toolAnswerOf(asked *toolRequest, language string, a *executor.Result) toolA
 	}
 	out.Result = &slim
 	return out
-}
-
-// resultOf is what a message tells of a reply.
-func resultOf(a *executor.Result) tool.Result {
-	r := tool.Result{Status: string(a.Status), Text: a.Text, Hint: a.Hint}
-	if a.Error != nil {
-		r.Error = &tool.Raised{Name: a.Error.Name, Message: a.Error.Message, Traceback: a.Error.Traceback, Line: a.Error.Line}
-	}
-	for _, i := range a.Images {
-		r.Images = append(r.Images, tool.Image{Name: i.Name, MediaType: i.MediaType, URL: i.URL, Data: i.Data, Error: i.Error})
-	}
-	for _, f := range a.Files {
-		r.Files = append(r.Files, tool.File{Path: f.Path, Bytes: f.Bytes, URL: f.URL, Error: f.Error})
-	}
-	return r
 }
 
 // ofModel is what a model should be told of an error, nil where it is not the model's:
@@ -243,7 +228,7 @@ func (asked *toolRequest) read() (err error) {
 }
 
 // readToolRequest decodes the body.
-func (s *Server) readToolRequest(r *http.Request, work *intake.Workspace) (*toolRequest, error) {
+func (s *handler) readToolRequest(r *http.Request, work *intake.Workspace) (*toolRequest, error) {
 	if _, err := body.Query(r); err != nil {
 		return nil, err
 	}

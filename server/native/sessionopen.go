@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"net/http"
@@ -52,7 +52,7 @@ func (req *sessionRequest) setPart(name string, raw []byte) (err error) {
 
 // readSessionRequest decodes the body in either form; one without a body asks for
 // nothing but the defaults.
-func (s *Server) readSessionRequest(r *http.Request, work *intake.Workspace) (*sessionRequest, error) {
+func (s *handler) readSessionRequest(r *http.Request, work *intake.Workspace) (*sessionRequest, error) {
 	if _, err := body.Query(r); err != nil {
 		return nil, err
 	}
@@ -66,11 +66,11 @@ func (s *Server) readSessionRequest(r *http.Request, work *intake.Workspace) (*s
 		return req, nil
 	case mediaType == "application/json":
 		err = s.Bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
-	case mediaType == formType:
+	case mediaType == body.FormType:
 		f := &body.Form{Of: s.Bodies, Work: work, Names: sessionParts, Inputs: &req.inputs, Set: req.setPart}
 		err = f.Read(r, params["boundary"])
 	default:
-		err = body.UnsupportedMedia("Content-Type: a session is opened with application/json, %s, or no body", formType)
+		err = body.UnsupportedMedia("Content-Type: a session is opened with application/json, %s, or no body", body.FormType)
 	}
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (req *sessionRequest) takeFiles(work *intake.Workspace) error {
 }
 
 // openSession answers POST /v1/sessions.
-func (s *Server) openSession(c echo.Context) error {
+func (s *handler) openSession(c echo.Context) error {
 	caller, r := web.Caller(c), c.Request()
 	if err := s.Executor.MayOpenSession(caller); err != nil {
 		return err // before its body is read

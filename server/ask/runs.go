@@ -1,4 +1,4 @@
-package server
+package ask
 
 import (
 	"context"
@@ -11,23 +11,24 @@ import (
 	"notebox/agent/tool"
 	"notebox/executor"
 	"notebox/executor/problem"
+	"notebox/server/web"
 )
 
-// agentExecutor runs an agent's code as its caller's: as a request of its own would,
+// runs runs an agent's code as its caller's: as a request of its own would,
 // with the same limits.
-type agentExecutor struct {
-	server *Server
+type runs struct {
+	of     *handler
 	caller *access.Caller
 	base   string // what links start with
 }
 
 // Execute implements agent.Executor. Sessions are no part of POST /run.
-func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result, error) {
+func (x *runs) Execute(ctx context.Context, r agent.Run) (*tool.Result, error) {
 	o, err := x.order(r)
 	if err != nil {
 		return nil, ofModelsCall(err)
 	}
-	run, err := x.server.Executor.Begin(ctx, x.caller, o)
+	run, err := x.of.Executor.Begin(ctx, x.caller, o)
 	if err != nil {
 		return nil, ofModelsCall(err)
 	}
@@ -36,12 +37,12 @@ func (x *agentExecutor) Execute(ctx context.Context, r agent.Run) (*tool.Result,
 	if _, err := run.Wait(ctx); err != nil {
 		return nil, ofModelsCall(err)
 	}
-	result := resultOf(run.Result())
+	result := web.ToolResult(run.Result())
 	return &result, nil
 }
 
 // order is what a model wants to run.
-func (x *agentExecutor) order(r agent.Run) (*executor.Order, error) {
+func (x *runs) order(r agent.Run) (*executor.Order, error) {
 	o := &executor.Order{Code: &r.Code, Language: &r.Language, Dependencies: r.Dependencies, LinkImages: true, Base: x.base}
 	if r.Timeout > 0 {
 		o.Timeout = new(r.Timeout.Seconds())

@@ -1,4 +1,4 @@
-package server
+package native
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func readSmall(r *http.Request, most int64) ([]byte, error) {
 }
 
 // readSessionFile answers GET and HEAD /v1/sessions/{id}/files/{path}.
-func (s *Server) readSessionFile(c echo.Context) error {
+func (s *handler) readSessionFile(c echo.Context) error {
 	return s.withFiles(c, func(ctx context.Context, session *executor.Session) error {
 		r := c.Request()
 		name, ok := sessionPathOf(r.URL, c.Param("id"))
@@ -75,7 +75,7 @@ func describeSessionFile(h http.Header, file *executor.SessionFile) {
 
 // writeSessionFile answers PUT /v1/sessions/{id}/files/{path}: the body, of whatever
 // type, is the content. A body that is not whole leaves nothing.
-func (s *Server) writeSessionFile(c echo.Context) error {
+func (s *handler) writeSessionFile(c echo.Context) error {
 	return s.withFiles(c, func(ctx context.Context, session *executor.Session) error {
 		r := c.Request()
 		if _, _, err := body.TypeOf(r); err != nil { // of an encoding

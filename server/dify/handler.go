@@ -1,0 +1,140 @@
+package dify
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"notebox/executor"
+	"notebox/executor/intake"
+	"notebox/executor/problem"
+	"notebox/server/body"
+	"notebox/server/web"
+)
+
+// handler answers the calls.
+type handler struct {
+	*web.Kit
+	runTime       time.Duration // 0 is RunTime
+	conversations locks         // by owner and conversation
+}
+
+// Routes are the calls. A run of a Dify agent is interrupted runTime after its request's
+// arrival; 0 is RunTime.
+func Routes(kit *web.Kit, runTime time.Duration) []web.Route {
+	s := &handler{Kit: kit, runTime: runTime}
+	routes := []web.Route{
+		web.On(http.MethodGet, "/", s.hello).WithoutKey(),
+		web.On(http.MethodGet, FilesPrefix+":sandbox_id/:filename", s.serveFile).WithoutKey(), // signed
+		web.On(http.MethodGet, "/dify/openapi.json", s.serveOpenAPI).WithoutKey(),
+	}
+	for _, call := range Calls() {
+		routes = append(routes, web.On(http.MethodPost, call.Path(), s.call(call)))
+	}
+	return routes
+}
+
+// hello answers GET /: that the service is there, or, to a browser, where to read on.
+func (s *handler) hello(c echo.Context) error {
+	if strings.Contains(c.Request().Header.Get(echo.HeaderAccept), "text/html") {
+		c.Response().Header().Set(echo.HeaderLocation, "docs") // relative: a proxy may have put a path before it
+		return c.NoContent(http.StatusFound)
+	}
+	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ok", "message": "notebox is running"})
+}
+
+// serveOpenAPI answers GET /dify/openapi.json.
+func (s *handler) serveOpenAPI(c echo.Context) error {
+	document, err := Document(s.Base(c.Request()))
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, document)
+}
+
+// call answers a call.
+func (s *handler) call(call Call) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		arrived := time.Now()
+		if err := s.Executor.SessionsOffered(); err != nil {
+			return err
+		}
+		work := s.Intake.Workspace(web.Owner(c))
+		defer work.Clear(c.Request().Context())
+		fields, err := s.fields(c.Request(), work, call)
+		if err != nil {
+			return ofCall(err)
+		}
+		answer, err := call.Do(c.Request().Context(), &Request{
+			Fields: fields, Arrived: arrived, RunTime: s.runTime,
+			Sandboxes: &sessions{s, c, web.Caller(c)},
+		})
+		if err != nil {
+			return ofCall(err)
+		}
+		return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
+	}
+}
+
+// fields reads a call's body, in the way of readJSON. A large one keeps its place, as in
+// readMessage.
+func (s *handler) fields(r *http.Request, work *intake.Workspace, call Call) (fields Fields, err error) {
+	mediaType, _, err := body.TypeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if r.ContentLength > s.MaxBody {
+		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
+	}
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
+	if err != nil {
+		return nil, body.Problem(err, body.NotWhole)
+	}
+	isJSON := mediaType == echo.MIMEApplicationJSON || strings.HasSuffix(mediaType, "+json") || r.Header.Get(echo.HeaderContentType) == ""
+	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+		fields, err = call.Decode(raw, isJSON)
+		return err
+	})
+	if sent.Size < executor.LargeProgram {
+		work.Leave()
+	}
+	return fields, err
+}
+
+// Face is how errors look to Dify.
+type Face struct{}
+
+// Owns implements web.Face.
+func (Face) Owns(path string) bool { return Owns(path) }
+
+// Answer implements web.Face.
+func (Face) Answer(p *problem.Error, err error) (status int, body any) {
+	var invalid *InvalidError
+	_ = errors.As(err, &invalid)
+	return Failure(int(p.Status), p.Field, p.Text, invalid)
+}
+
+// callError is an error of package dify, with its public face.
+type callError struct {
+	p   *problem.Error
+	err error
+}
+
+func (e *callError) Error() string { return e.p.Error() }
+
+func (e *callError) Unwrap() []error { return []error{e.p, e.err} }
+
+// ofCall gives an error of package dify its public face.
+func ofCall(err error) error {
+	var invalid *InvalidError
+	switch {
+	case errors.Is(err, ErrTime):
+		return &callError{&problem.Error{Status: http.StatusServiceUnavailable, Text: ErrTime.Error(), RetryAfter: time.Second, Cause: err}, err}
+	case errors.As(err, &invalid) && !errors.As(err, new(*problem.Error)):
+		return &callError{&problem.Error{Status: http.StatusUnprocessableEntity, Text: invalid.Error()}, err}
+	}
+	return err
+}

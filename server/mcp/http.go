@@ -1,0 +1,143 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"notebox/agent/tool"
+	"notebox/environments"
+	"notebox/executor"
+	"notebox/executor/intake"
+	"notebox/executor/problem"
+	"notebox/notebook"
+	"notebox/server/body"
+	"notebox/server/web"
+)
+
+// path is where the protocol is served.
+const path = "/mcp"
+
+// retry is what a client with too many MCP sessions is told to wait.
+const retry = time.Minute
+
+// Endpoint is MCP's one address, /mcp.
+type Endpoint struct {
+	*web.Kit
+	handler *Handler
+}
+
+// NewEndpoint returns one.
+func NewEndpoint(kit *web.Kit) *Endpoint {
+	s := &Endpoint{Kit: kit}
+	s.handler = NewHandler(s.caller, kit.Log)
+	return s
+}
+
+// Routes are the calls.
+func (s *Endpoint) Routes() []web.Route {
+	return []web.Route{web.On(http.MethodPost, path, s.serve), web.On(http.MethodGet, path, s.serve), web.On(http.MethodDelete, path, s.serve)}
+}
+
+// EndStreams is Handler.EndStreams.
+func (s *Endpoint) EndStreams() { s.handler.EndStreams() }
+
+// Close is Handler.Close.
+func (s *Endpoint) Close() { s.handler.Close() }
+
+// serve answers a request.
+func (s *Endpoint) serve(c echo.Context) error {
+	if !s.KnownOrigin(c.Request()) { // the protocol wants it checked in any case
+		return problem.Forbidden("pages of this Origin may not call this service")
+	}
+	work := s.Intake.Workspace(web.Owner(c))
+	defer work.Clear(c.Request().Context())
+	r, count, err := s.readMessage(c.Request(), work)
+	if err != nil {
+		return err
+	}
+	for range count - 1 { // each of a batch is as a request by itself
+		if err := web.Caller(c).Request(); err != nil {
+			return err
+		}
+	}
+	served, err := s.handler.Serve(c.Response(), r, web.Owner(c), s.Base(r))
+	if err == nil && !served {
+		return &problem.Error{Status: http.StatusTooManyRequests, Text: "there are too many MCP sessions; close some", RetryAfter: retry}
+	}
+	return err
+}
+
+// readMessage reads the body of a request as those of other calls are, by way of the disk
+// and in a place of its owner's, before the SDK has all of it in memory. A large one keeps
+// the place until it is answered: it is in memory until then. count is how many messages
+// there are.
+func (s *Endpoint) readMessage(r *http.Request, work *intake.Workspace) (own *http.Request, count int, err error) {
+	if r.Method != http.MethodPost {
+		return r, 1, nil
+	}
+	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, MaxBody))
+	if err != nil {
+		return nil, 0, body.Problem(err, body.NotWhole)
+	}
+	own = r.WithContext(r.Context())
+	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+		if notebook.ShapeOf(raw).Values > MaxValues {
+			return problem.Malformed("", "the message has more than %d values", MaxValues)
+		}
+		count = messages(raw)
+		own.Body = io.NopCloser(bytes.NewReader(raw))
+		if len(raw) < executor.LargeProgram {
+			work.Leave()
+		}
+		return nil
+	})
+	return own, count, err
+}
+
+// messages is how many messages a body has: those of a batch, up to where it is no JSON.
+func messages(raw []byte) (n int) {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	if dec.PeekKind() != jsontext.KindBeginArray {
+		return 1
+	}
+	for _, err := dec.ReadToken(); err == nil && dec.PeekKind() != jsontext.KindEndArray; n++ {
+		err = dec.SkipValue()
+	}
+	return n
+}
+
+// caller is the Service of who sent these headers.
+func (s *Endpoint) caller(head http.Header, base string) (Service, error) {
+	caller, err := s.Keys.Caller(web.PresentedKey(head))
+	if err != nil {
+		p := web.NeedsKey()
+		return nil, &Refusal{Status: int(p.Status), Detail: p.Detail()}
+	}
+	return &Local{
+		Executor: s.Executor, Caller: caller, Base: base, MaxCode: s.MaxBody, Told: s.told, Log: s.Log,
+		Languages: func() (tool.About, error) {
+			about := s.AboutTool()
+			about.Languages = s.LanguagesOf(caller, func(e *environments.Environment) bool { return s.Available(e.Name) })
+			return about, nil
+		},
+	}, nil
+}
+
+// told gives an error of a call its public face, and tells the log and the Observer.
+func (s *Endpoint) told(ctx context.Context, err error, who ...slog.Attr) *problem.Error {
+	p := web.Problem(err)
+	s.Refused(p)
+	who = append(who, slog.Int("status", int(p.Status)))
+	if p.Cause != nil {
+		who = append(who, slog.String("error", p.Cause.Error()))
+	}
+	s.Log.LogAttrs(ctx, web.LevelOf(p), "a call of MCP failed", who...)
+	return p
+}

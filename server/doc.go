@@ -1,27 +1,26 @@
-// Package server is notebox's native HTTP API: it turns requests into runs and
-// what is left of a run into answers. Package executor runs them.
+// Package server is notebox over HTTP. It has what all protocols share: who may call, how
+// fast a client must be, how an answer is sent, health, documents. Each protocol is a folder:
 //
-// The way of a request to run code:
+//   - native: the API of /openapi.json
+//   - functiontool: the tool for models
+//   - ask: questions, which an agent answers
+//   - dify: the calls of Dify's code interpreter tool
+//   - mcp: the Model Context Protocol
 //
-//  1. A request passes log, panic guard, pace (deadlines of a slow client),
-//     browser rules and the API key, in that order; see routes.go.
-//  2. One of three forms (JSON, multipart, raw code) is decoded into the same
-//     fields. Nothing is taken silently: an unknown or doubled field, bytes
-//     that are not UTF-8 and trailing data are errors. Files go to a folder of
-//     the request's own, never through memory; it is removed at the end of the
-//     run, however that comes.
-//  3. execute.go makes an executor.Order of it and begins the run, which package executor
-//     knows all about: up to the reply, which this package sends.
+// A protocol translates a request to an executor.Order and an executor.Result to its own
+// words. It is made of a web.Kit, and gives its routes; New has one line for each.
 //
-// What a handler writes is put aside and sent as its client reads it: outgoing.go.
+// The way of a request:
 //
-// Sessions (session.go) are sandboxes that their owner keeps: opened by session_open.go,
-// with a request's fields and inputs as above. Files of a session go through without a
-// stop: session_transfer.go streams them between client and sandbox, session_files.go
-// has the rest. All that is known of a session, package runner knows.
-//
-// The calls of Dify's code interpreter tool (package dify) are runs and sessions in other
-// words: dify.go and its neighbours give that package sandboxes for each request.
+//  1. It passes the connection's guard, trace, log, pace (deadlines of a slow client), the
+//     sending of what is written, panic guard, browser rules and the API key, in that order
+//     (routes.go).
+//  2. The protocol's handler reads it. Nothing is taken silently: an unknown or doubled
+//     field, bytes that are not UTF-8 and trailing data are errors (package body). Files go
+//     to a folder of the request's own, never through memory.
+//  3. Package executor runs what it asks for.
+//  4. What the handler writes is put aside, and sent as its client reads it (package web,
+//     outgoing.go).
 //
 // What the user's code does is a status in a reply with HTTP 200. Errors are
 // application/problem+json (RFC 9457): 4xx for the caller's, 5xx for ours, and

@@ -21,7 +21,7 @@ const answerGrace = 3 * time.Second
 // Request is a call that was decoded.
 type Request struct {
 	Fields    Fields
-	Sandboxes Sandboxes
+	Sandboxes *sessions
 	Arrived   time.Time     // when the service had its head
 	RunTime   time.Duration // 0 is the constant; tests have less
 }
@@ -80,51 +80,51 @@ type createReply struct {
 }
 
 func create(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.Open(ctx, r.Fields["conversation_id"], strings.TrimSpace(r.Fields["language"]))
+	s, err := r.Sandboxes.open(ctx, r.Fields["conversation_id"], strings.TrimSpace(r.Fields["language"]))
 	if err != nil {
 		return nil, err
 	}
-	known := s.Info()
+	known := s.info()
 	return createReply{known.ID, known}, nil
 }
 
 func info(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
 	if err != nil {
 		return nil, err
 	}
-	return s.Info(), nil
+	return s.info(), nil
 }
 
 // Bash is the language of commands, in a sandbox of any language.
 const Bash = "bash"
 
 func runCode(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
 	if err != nil {
 		return nil, err
 	}
 	language := strings.TrimSpace(r.Fields["language"])
-	if there := s.Info().Languages; language != "" && !s.Runs(language) {
+	if there := s.info().Languages; language != "" && !s.runs(language) {
 		return nil, invalid("language", "%s is not in this sandbox, which runs %s; create_sandbox makes one of another language", quote(language), strings.Join(there, " and "))
 	}
 	return run(ctx, r, s, "code", language)
 }
 
 func executeCommand(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
 	if err != nil {
 		return nil, err
 	}
 	return run(ctx, r, s, "command", Bash)
 }
 
-func run(ctx context.Context, r *Request, s Sandbox, field, language string) (any, error) {
+func run(ctx context.Context, r *Request, s *sandbox, field, language string) (any, error) {
 	if strings.TrimSpace(r.Fields[field]) == "" {
 		return nil, invalid(field, "is empty")
 	}
 	interrupt := r.Arrived.Add(r.runTime())
-	result, err := s.Run(ctx, Program{Source: r.Fields[field], Field: field, Language: language, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
+	result, err := s.run(ctx, program{Source: r.Fields[field], Field: field, Language: language, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
 	if err != nil {
 		return nil, err
 	}
@@ -141,13 +141,13 @@ const statusSuccess = "success"
 
 // writeFile answers with the path as it was given, as the wrapper does.
 func writeFile(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
 	if err != nil {
 		return nil, err
 	}
 	clean, err := cleanPath("remote_path", r.Fields["remote_path"])
 	if err == nil {
-		err = s.Write(ctx, clean, r.Fields["content"])
+		err = s.write(ctx, clean, r.Fields["content"])
 	}
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func writeFile(ctx context.Context, r *Request) (any, error) {
 }
 
 func uploadFile(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func uploadFile(ctx context.Context, r *Request) (any, error) {
 			return nil, err
 		}
 	}
-	if clean, err = s.Fetch(ctx, r.Fields["file_url"], clean); err != nil {
+	if clean, err = s.fetch(ctx, r.Fields["file_url"], clean); err != nil {
 		return nil, err
 	}
 	return fileReply{statusSuccess, absolute(clean)}, nil
@@ -178,7 +178,7 @@ type linkReply struct {
 }
 
 func downloadFile(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.Find(ctx, r.Fields["sandbox_id"])
+	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func downloadFile(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	url, err := s.Link(ctx, clean)
+	url, err := s.link(ctx, clean)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ type stopReply struct {
 
 // stop has a status of its own for what went wrong, as a workflow ends with this call.
 func stop(ctx context.Context, r *Request) (any, error) {
-	switch found, err := r.Sandboxes.Stop(ctx, r.Fields["sandbox_id"]); {
+	switch found, err := r.Sandboxes.stop(ctx, r.Fields["sandbox_id"]); {
 	case err != nil:
 		return stopReply{"error", "the sandbox could not be ended now; it will end by itself"}, nil
 	case !found:

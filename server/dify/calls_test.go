@@ -161,23 +161,23 @@ func TestToldSaysWhatHappened(t *testing.T) {
 	code := func(n int) *int { return &n }
 	for _, c := range []struct {
 		desc   string
-		result Result
+		result Reply
 		output string // contained
 		status string
 	}{
-		{"well", Result{Text: "1\n"}, "1\n", ""},
-		{"nothing printed", Result{}, "", ""},
-		{"a command's failure, which is there", Result{Text: "[exit code 2]\n", ExitCode: code(2), Error: &Error{Status: "error", Name: "CommandFailed"}}, "[exit code 2]\n", "error"},
-		{"an exception, whose traceback is there", Result{Text: "ValueError: x\n", Error: &Error{Status: "error", Name: "ValueError", Hint: "correct it"}}, "ValueError: x\n", "error"},
-		{"an end without a traceback", Result{Text: "1", Error: &Error{Status: "out_of_memory", Hint: "use less"}}, "1\n[use less]\n", "out_of_memory"},
-		{"an end of which the traceback says only that there was an interrupt", Result{Text: "KeyboardInterrupt:\n", Error: &Error{Status: "cancelled", Name: "KeyboardInterrupt", Hint: "the sandbox is over"}}, "KeyboardInterrupt:\n[the sandbox is over]\n", "cancelled"},
-		{"interrupted", Result{Text: "1\n", End: EndInterrupted, Error: &Error{Status: "cancelled"}}, "1\n[The run was interrupted after 55 seconds", "timeout"},
-		{"interrupted, where a run may take less", Result{End: EndInterrupted, Limit: 9 * time.Second}, "after 9 seconds", "timeout"},
-		{"no turn", Result{End: EndNotBegun}, "[This was not run: it waited 55 seconds", "timeout"},
-		{"open", Result{Text: "1\n", End: EndOpen}, "is being ended", "timeout"},
+		{"well", Reply{Output: "1\n"}, "1\n", ""},
+		{"nothing printed", Reply{}, "", ""},
+		{"a command's failure, which is there", Reply{Output: "[exit code 2]\n", ExitCode: code(2), Error: &Error{Status: "error", Name: "CommandFailed"}}, "[exit code 2]\n", "error"},
+		{"an exception, whose traceback is there", Reply{Output: "ValueError: x\n", Error: &Error{Status: "error", Name: "ValueError", Hint: "correct it"}}, "ValueError: x\n", "error"},
+		{"an end without a traceback", Reply{Output: "1", Error: &Error{Status: "out_of_memory", Hint: "use less"}}, "1\n[use less]\n", "out_of_memory"},
+		{"an end of which the traceback says only that there was an interrupt", Reply{Output: "KeyboardInterrupt:\n", Error: &Error{Status: "cancelled", Name: "KeyboardInterrupt", Hint: "the sandbox is over"}}, "KeyboardInterrupt:\n[the sandbox is over]\n", "cancelled"},
+		{"interrupted", Reply{Output: "1\n", end: EndInterrupted, Error: &Error{Status: "cancelled"}}, "1\n[The run was interrupted after 55 seconds", "timeout"},
+		{"interrupted, where a run may take less", Reply{end: EndInterrupted, limit: 9 * time.Second}, "after 9 seconds", "timeout"},
+		{"no turn", Reply{end: EndNotBegun}, "[This was not run: it waited 55 seconds", "timeout"},
+		{"open", Reply{Output: "1\n", end: EndOpen}, "is being ended", "timeout"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			a := told(&c.result, 55*time.Second)
+			a := told(c.result, 55*time.Second)
 			require.Contains(t, a.Output, c.output)
 			require.NotNil(t, a.Images)
 			require.NotNil(t, a.Files)

@@ -1,43 +1,79 @@
 package dify
 
 import (
+	"cmp"
 	"fmt"
+	"notebox/executor"
 	"strings"
 	"time"
 )
 
-// runReply is the answer of run_code and execute_command. The wrapper's has output alone.
-type runReply struct {
+// Reply is the answer of run_code and execute_command. The wrapper's has output alone.
+type Reply struct {
+	// Output has stdout, stderr, results and traceback in order, then images and files as
+	// lines with URLs. That a command failed, or variables are lost, is in it too.
 	Output   string  `json:"output"`
 	Images   []Image `json:"images"`
 	Files    []File  `json:"files"`
-	ExitCode *int    `json:"exit_code"`
-	Error    *Error  `json:"error"`
+	ExitCode *int    `json:"exit_code"` // of a command that ended by itself
+	Error    *Error  `json:"error"`     // nil where all went well
+
+	end   End
+	limit time.Duration // after which it was interrupted, where that is not the protocol's
 }
 
-// told makes an answer, whose output says all that a model must know which reads nothing
+// told makes the answer of a. Its output says all that a model must know which reads nothing
 // but that.
-func told(r *Result, limit time.Duration) runReply {
-	a := runReply{Output: r.Text, Images: r.Images, Files: r.Files, ExitCode: r.ExitCode, Error: r.Error}
-	if a.Images == nil {
-		a.Images = []Image{}
-	}
-	if a.Files == nil {
-		a.Files = []File{}
-	}
-	if r.Limit > 0 {
-		limit = r.Limit
-	}
-	ended := sentence(r.End, limit)
+func told(a Reply, limit time.Duration) Reply {
+	a.Images, a.Files = executor.OrEmpty(a.Images), executor.OrEmpty(a.Files)
+	ended := sentence(a.end, cmp.Or(a.limit, limit))
 	switch {
 	case ended != "":
 		a.Error = &Error{Status: "timeout", Message: ended} // instead of what the interrupt raised
 		a.Output = withLine(a.Output, ended)
-	case r.Error != nil && (r.Error.Name == "" || r.Error.Status != statusError):
+	case a.Error != nil && (a.Error.Name == "" || a.Error.Status != statusError):
 		// No traceback says what happened, or only what the code saw of it.
-		a.Output = withLine(a.Output, r.Error.Hint)
+		a.Output = withLine(a.Output, a.Error.Hint)
 	}
 	return a
+}
+
+// End says how a run came to its end, as far as a sentence of this protocol is about it.
+type End string
+
+// The ends of a run.
+const (
+	EndSelf        End = ""            // by itself, or by a limit that Error.Message is about
+	EndInterrupted End = "interrupted" // at Program.Interrupt
+	EndNotBegun    End = "not_begun"   // its turn did not come before Program.Interrupt
+	EndOpen        End = "open"        // at Program.Answer it had not ended, interrupted as it was
+)
+
+// Error is why a run did not go well.
+type Error struct {
+	Status  string `json:"status"`  // error, timeout, out_of_memory, killed, output_limit, cancelled
+	Name    string `json:"name"`    // of an exception; may be empty
+	Message string `json:"message"` // of the exception
+	Hint    string `json:"hint"`    // one sentence for a model: what to change; may be empty
+}
+
+// Image is a picture that a run displayed.
+type Image struct {
+	Name      string `json:"name"`
+	MediaType string `json:"media_type"`
+	Bytes     int    `json:"bytes"`
+	Width     int    `json:"width"`
+	Height    int    `json:"height"`
+	URL       string `json:"url"`
+}
+
+// File is one that a run created or changed.
+type File struct {
+	Path      string `json:"path"`
+	Name      string `json:"name"`
+	MediaType string `json:"media_type"`
+	Bytes     int64  `json:"bytes"`
+	URL       string `json:"url"`
 }
 
 // statusError is the Error.Status of code that failed by itself.

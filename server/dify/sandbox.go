@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -28,20 +29,22 @@ const py = "py"
 // pythons are names of it that need be no alias of its environment.
 var pythons = []string{"py", "python3"}
 
-// sessions are a caller's sessions, as package dify has them.
+// sessions are the sandboxes of the caller of one request.
 type sessions struct {
 	server *handler
 	c      echo.Context
 	caller *access.Caller
 }
 
-// Open implements Sandboxes.
-func (d *sessions) Open(ctx context.Context, conversation, language string) (Sandbox, error) {
+// open returns the live sandbox of a conversation, which it makes where there is
+// none; for "" a new one each time. Calls at once get the same. language is the
+// sandbox's; "" is the default one, and a conversation has one for each.
+func (d *sessions) open(ctx context.Context, conversation, language string) (*sandbox, error) {
 	if slices.ContainsFunc(pythons, func(name string) bool { return strings.EqualFold(name, language) }) {
 		language = web.ToolLanguage
 	}
 	if conversation == "" {
-		return d.open(ctx, language, nil)
+		return d.openNew(ctx, language, nil)
 	}
 	if env := d.server.Executor.ByLanguage(language); env != nil && env.Name != d.server.Environments[0].Name {
 		conversation += "\n" + env.Name
@@ -61,32 +64,33 @@ func (d *sessions) Open(ctx context.Context, conversation, language string) (San
 		if known.Note[noteConversation] != hash {
 			continue
 		}
-		if session, err := d.find(known.ID); err == nil {
+		if session, err := d.session(known.ID); err == nil {
 			return &sandbox{d, session}, nil
 		}
 	}
-	return d.open(ctx, language, map[string]string{noteConversation: hash})
+	return d.openNew(ctx, language, map[string]string{noteConversation: hash})
 }
 
-// Find implements Sandboxes.
-func (d *sessions) Find(_ context.Context, id string) (Sandbox, error) {
-	session, err := d.find(id)
+// find returns a sandbox. Its error says that there is none where it is over, or another
+// caller's.
+func (d *sessions) find(id string) (*sandbox, error) {
+	session, err := d.session(id)
 	if err != nil {
 		return nil, noSandbox(err)
 	}
 	return &sandbox{d, session}, nil
 }
 
-func (d *sessions) find(id string) (*executor.Session, error) {
+func (d *sessions) session(id string) (*executor.Session, error) {
 	if executor.IsSessionID(id) {
 		web.NoteSession(d.c, id)
 	}
 	return d.server.Executor.FindSession(d.caller, id)
 }
 
-// Stop implements Sandboxes.
-func (d *sessions) Stop(ctx context.Context, id string) (found bool, err error) {
-	session, err := d.find(id)
+// stop ends a sandbox. It reports whether there was one to end.
+func (d *sessions) stop(ctx context.Context, id string) (found bool, err error) {
+	session, err := d.session(id)
 	if err == nil {
 		err = session.Close(ctx)
 	}
@@ -115,14 +119,14 @@ func noSandbox(err error) error {
 	return err
 }
 
-// sandbox is a session, as package dify has it.
+// sandbox is a live kernel with its files. Paths are relative to /mnt/data, and clean.
 type sandbox struct {
 	of      *sessions
 	session *executor.Session
 }
 
-// Info implements Sandbox.
-func (b *sandbox) Info() Info {
+// info is what is known of it.
+func (b *sandbox) info() Info {
 	known := b.session.Info()
 	return Info{
 		ID: known.ID, Status: StatusRunning, CreatedAt: known.Created.UTC(), ExpiresAt: known.Expires.UTC(),
@@ -143,8 +147,8 @@ func (b *sandbox) languages() []string {
 	return []string{name, Bash}
 }
 
-// Runs implements Sandbox.
-func (b *sandbox) Runs(language string) bool {
+// runs reports whether run takes a language by that name.
+func (b *sandbox) runs(language string) bool {
 	if executor.IsBash(language) {
 		return true
 	}
@@ -156,8 +160,8 @@ func (b *sandbox) Runs(language string) bool {
 	return own != nil && other != nil && own.Name == other.Name
 }
 
-// open makes a new session, as POST /v1/sessions does of a request with a language alone.
-func (d *sessions) open(ctx context.Context, language string, note map[string]string) (Sandbox, error) {
+// openNew makes a new session, as POST /v1/sessions does of a request with a language alone.
+func (d *sessions) openNew(ctx context.Context, language string, note map[string]string) (*sandbox, error) {
 	o := &executor.SessionOrder{Note: note}
 	if language != "" {
 		o.Language = &language
@@ -169,3 +173,18 @@ func (d *sessions) open(ctx context.Context, language string, note map[string]st
 	web.NoteSession(d.c, session.Info().ID)
 	return &sandbox{d, session}, nil
 }
+
+// Info is what is known of a sandbox.
+type Info struct {
+	ID               string    `json:"sandbox_id"`
+	Status           string    `json:"status"` // StatusRunning: of others, nothing is known
+	CreatedAt        time.Time `json:"created_at"`
+	ExpiresAt        time.Time `json:"expires_at"`           // at the latest
+	IdleSeconds      float64   `json:"idle_timeout_seconds"` // without a call until it ends
+	WorkingDirectory string    `json:"working_directory"`
+	Languages        []string  `json:"languages"`
+	Network          bool      `json:"network"`
+}
+
+// StatusRunning is the status of every sandbox that can be asked.
+const StatusRunning = "running"

@@ -28,8 +28,8 @@ const (
 	nameField = "remote_filename"
 )
 
-// Write implements Sandbox.
-func (b *sandbox) Write(ctx context.Context, name, content string) error {
+// write makes or replaces a file.
+func (b *sandbox) write(ctx context.Context, name, content string) error {
 	if _, why := executor.CleanName(name); why != "" {
 		return problem.Unfit(pathField, "%s", why)
 	}
@@ -42,9 +42,10 @@ func (b *sandbox) Write(ctx context.Context, name, content string) error {
 	return ofFile(pathField, err)
 }
 
-// Fetch implements Sandbox. The file goes by way of this service's disk, by the rules
+// fetch gets a URL, and writes it to name; with the name "" the file is named by its source.
+// written is the name. The file goes by way of this service's disk, by the rules
 // and within the bounds of files[].url.
-func (b *sandbox) Fetch(ctx context.Context, from, name string) (written string, err error) {
+func (b *sandbox) fetch(ctx context.Context, from, name string) (written string, err error) {
 	s := b.of.server
 	if _, err := fetch.Parse(from); err != nil {
 		return "", problem.Unfit(urlField, "%s", err)
@@ -103,9 +104,10 @@ func fetchedName(in *executor.Input) string {
 	return "file"
 }
 
-// Link implements Sandbox: the copy stands beside what a run leaves, and goes with its
+// link keeps a copy of a file and returns a URL that gives it, until it expires, to everyone
+// who has the URL: the copy stands beside what a run leaves, and goes with its
 // time.
-func (b *sandbox) Link(ctx context.Context, name string) (string, error) {
+func (b *sandbox) link(ctx context.Context, name string) (string, error) {
 	s := b.of.server
 	leave, err := b.session.EnterFiles()
 	if err != nil {

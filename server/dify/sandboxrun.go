@@ -20,13 +20,25 @@ var errTime = errors.New("the time of a call of the Dify tool was over")
 // its turn is cut short by the cancelling.
 const cancelLag = 500 * time.Millisecond
 
-// Run implements Sandbox. The run is one like any other, except that its client is
+// program is what is to be run in a sandbox.
+type program struct {
+	Source string
+	Field  string // of the request that Source is from, for errors in it
+	// Language is one that the sandbox runs; "" is its kernel's. Bash is a command beside
+	// the kernel, where that is not bash itself.
+	Language string
+	// Interrupt is when the run is interrupted; what waits for its turn then is not
+	// run. Answer is when run returns at the latest, with what is known.
+	Interrupt, Answer time.Time
+}
+
+// run runs a program. The run is one like any other, except that its client is
 // answered at p.Answer though it may not have ended.
-func (b *sandbox) Run(ctx context.Context, p Program) (*Result, error) {
+func (b *sandbox) run(ctx context.Context, p program) (Reply, error) {
 	c := b.of.c
 	run, err := b.of.server.Begin(c, b.order(p))
 	if err != nil {
-		return nil, ofRun(p.Field, noSandbox(err))
+		return Reply{}, ofRun(p.Field, noSandbox(err))
 	}
 	defer run.Leave()
 	late := time.AfterFunc(time.Until(p.Interrupt)+cancelLag, func() { run.Cancel(errTime) })
@@ -39,12 +51,12 @@ func (b *sandbox) Run(ctx context.Context, p Program) (*Result, error) {
 	case <-run.Done():
 		return b.ended(ctx, run, p)
 	case <-answer.C:
-		return &Result{Text: run.SoFar(), End: EndOpen}, nil
+		return Reply{Output: run.SoFar(), end: EndOpen}, nil
 	}
 }
 
 // order is of a program what a request of the native API with a session is.
-func (b *sandbox) order(p Program) *executor.Order {
+func (b *sandbox) order(p program) *executor.Order {
 	o := &executor.Order{
 		Code: &p.Source, Session: new(b.session.Info().ID), LinkImages: true, Until: p.Interrupt, NoPackages: true,
 		Base: b.of.server.Base(b.of.c.Request()), Sent: web.OutgoingOf(b.of.c).WhenSent,
@@ -56,7 +68,7 @@ func (b *sandbox) order(p Program) *executor.Order {
 }
 
 // ended is the result of a run that is done.
-func (b *sandbox) ended(ctx context.Context, run *executor.Run, p Program) (*Result, error) {
+func (b *sandbox) ended(ctx context.Context, run *executor.Run, p program) (Reply, error) {
 	a := run.Result()
 	if a == nil {
 		_, err := run.Wait(context.WithoutCancel(ctx))
@@ -64,25 +76,25 @@ func (b *sandbox) ended(ctx context.Context, run *executor.Run, p Program) (*Res
 		switch {
 		case !errors.As(err, &why):
 		case why.Status == http.StatusServiceUnavailable && !time.Now().Before(p.Interrupt):
-			return &Result{End: EndNotBegun}, nil
+			return Reply{end: EndNotBegun}, nil
 		case why.Status == http.StatusGone: // while the run waited
-			if _, err := b.of.Find(ctx, b.session.Info().ID); err != nil {
-				return nil, err
+			if _, err := b.of.find(b.session.Info().ID); err != nil {
+				return Reply{}, err
 			}
 		}
-		return nil, err
+		return Reply{}, err
 	}
-	r := &Result{Text: a.Text, ExitCode: a.ExitCode}
+	r := Reply{Output: a.Text, ExitCode: a.ExitCode}
 	cancelled := a.Status == runner.StatusCancelled && errors.Is(run.Cause(), errTime)
 	switch {
 	case cancelled && a.Usage.WallMS == 0 && len(a.Outputs) == 0:
-		r.End = EndNotBegun
+		r.end = EndNotBegun
 	case cancelled:
-		r.End = EndInterrupted
+		r.end = EndInterrupted
 	case a.Status == runner.StatusTimeout:
-		r.End = EndInterrupted
+		r.end = EndInterrupted
 		if most := b.of.server.MaxTimeout; run.Limits.Timeout == most {
-			r.Limit = most
+			r.limit = most
 		}
 	}
 	if a.Status != runner.StatusOK {

@@ -36,7 +36,11 @@ const (
 )
 
 // cell runs an installer, and leaves of /mnt/data what is to come back.
-const cell = `import os, runpy, shutil
+//
+// No module is looked for in the current folder: packages are unpacked below it, and what IPython
+// imports when it shows an error would be theirs.
+const cell = `import os, runpy, shutil, sys
+sys.path[:] = [_path for _path in sys.path if os.path.isabs(_path)]
 try:
     runpy.run_path(%s, run_name="__main__")
 finally:

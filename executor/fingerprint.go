@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"notebox/executor/intake"
 )
 
 // fingerprint tells whether two requests mean the same: by what they ask for, not by
@@ -21,6 +24,7 @@ func fingerprint(o *Order, p *plan) (string, error) {
 	}
 	var asks struct {
 		Cells       []string
+		Hashes      []string `json:",omitempty"` // of large cells, by their order; they are not in Cells
 		Notebook    []byte
 		Entrypoint  string `json:",omitempty"`
 		Environment string
@@ -37,6 +41,12 @@ func fingerprint(o *Order, p *plan) (string, error) {
 	var err error
 	if asks.Cells, asks.Notebook, err = o.program(); err != nil {
 		return "", err
+	}
+	for i, cell := range asks.Cells { // as JSON one may have six times its bytes
+		if len(cell) >= intake.SpoolMemory {
+			hash := sha256.Sum256([]byte(cell))
+			asks.Cells[i], asks.Hashes = "", append(asks.Hashes, strconv.Itoa(i)+" "+hex.EncodeToString(hash[:]))
+		}
 	}
 	if asks.Entrypoint, err = o.entrypoint(); err != nil {
 		return "", err

@@ -22,7 +22,7 @@ const (
 // claimOrJoin returns the id of the execution that a key stands for: e's, if it is
 // the first, else that of the one to join.
 func (x *Executor) claimOrJoin(ctx context.Context, e *execution, o *Order) (id string, err error) {
-	err = x.intake.InTurn(ctx, e.owner, int64(len(o.Notebook)), func() error {
+	err = x.intake.InTurn(ctx, e.owner, o.size(), func() error {
 		e.fingerprint, err = fingerprint(o, e.plan)
 		return err
 	})

@@ -81,6 +81,11 @@ func (x *Executor) Begin(ctx context.Context, caller *access.Caller, o *Order) (
 	if err != nil {
 		return nil, err
 	}
+	if len(p.spec.Notebook) >= LargeProgram { // until the run ends, whoever has left by then
+		if err := e.work.Take(); err != nil {
+			return nil, err
+		}
+	}
 	e.id, e.plan = p.spec.ID, p
 	r.ID, r.Limits = e.id, p.spec.Limits
 	lost := p.session.whyLost()

@@ -27,6 +27,9 @@ import (
 const (
 	MaxEnv      = 256      // variables
 	maxEnvBytes = 64 << 10 // of names and values; Linux refuses one of 128 KiB
+	// maxProgram bounds a program as a notebook, in bytes: a control character is one byte
+	// of code and six of JSON, and a run has several copies of it.
+	maxProgram = 64 << 20
 )
 
 // envName is what POSIX calls a name; shells refuse others.
@@ -118,6 +121,9 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 	})
 	if err != nil {
 		return nil, err
+	}
+	if len(p.spec.Notebook) > maxProgram {
+		return nil, problem.TooLarge("code", "has more than %d bytes as a notebook", maxProgram)
 	}
 	span.SetAttributes(attribute.Int("notebox.notebook.bytes", len(p.spec.Notebook)))
 	p.started, p.base = x.now(), o.Base

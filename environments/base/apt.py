@@ -6,8 +6,9 @@
     be had: beside the image's own it would be taken by half of the programs, and a libc6
     that is not of the image's loader by none.
  2. It downloads what is missing, and checks the hashes and signatures.
- 3. The packages are unpacked below /opt/dependencies. Their maintainer scripts are not run:
-    they would want to be root, and know no other place than /.
+ 3. Each package is unpacked into an empty folder, and what is in it is moved to
+    /opt/dependencies: a link of one package leads no other package's files anywhere. Their
+    maintainer scripts are not run: they would want to be root, and know no other place than /.
 
 An image whose language has packages of one kind says so in /opt/installers/apt.json:
 {"prefix": "r-cran-"}; an entry may then leave the prefix out.
@@ -16,12 +17,14 @@ An image whose language has packages of one kind says so in /opt/installers/apt.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 FOLDER = "/opt/installers"
@@ -48,6 +51,7 @@ STATUS = "/var/lib/dpkg/status"
 # What debian:trixie-slim has its dpkg leave out as well.
 NEEDLESS = ("doc", "info", "lintian", "locale", "man")
 DPKG_DEB = "/usr/bin/dpkg-deb"
+FOLDER_MODE = 0o755  # all have it in the layer; without it their files could not be moved
 NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+]")  # a dash at its end would remove it
 VERSION = re.compile(r"[A-Za-z0-9.+:~-]{1,200}")
 CHOICE = ("install", "--no-remove")
@@ -249,14 +253,41 @@ def unpack(archive: str, max_bytes: int) -> tuple[str, str]:
     if shown.returncode or not NAME.fullmatch(name) or not VERSION.fullmatch(version):
         raise Unresolvable(f"{os.path.basename(archive)} is no package that can be unpacked")
     print(f"Unpacking {name} ({version})", flush=True)
-    with full_is_too_large(max_bytes):
-        ended = subprocess.run([DPKG_DEB, "--extract", archive, ROOT], check=False)
+    with full_is_too_large(max_bytes), tempfile.TemporaryDirectory(dir=WORK) as alone:
+        ended = subprocess.run([DPKG_DEB, "--extract", archive, alone], check=False)
         if ended.returncode:
             raise Unresolvable(f"{name} {version} cannot be unpacked")
-    os.unlink(archive)
-    for folder in NEEDLESS:
-        shutil.rmtree(os.path.join(ROOT, "usr/share", folder), ignore_errors=True)
+        os.unlink(archive)
+        for folder in NEEDLESS:
+            shutil.rmtree(os.path.join(alone, "usr/share", folder), ignore_errors=True)
+        try:
+            merge(alone, ROOT)
+        except (FileExistsError, IsADirectoryError) as e:
+            path = os.path.relpath(e.filename2 or e.filename, ROOT)
+            why = f"{path} is a folder in one package alone"
+            raise Unresolvable(f"{name} {version} cannot be unpacked: {why}") from None
     return name, version
+
+
+def merge(source: str, target: str) -> None:
+    """Move what is in one folder into another, and follow no link of either.
+
+    Of two files the later one stays. Raises OSError, with the path in the target, if the same
+    path is a folder on one side alone: through a link, a package would choose where the
+    files of another one are written.
+    """
+    os.chmod(source, FOLDER_MODE)
+    for path, folders, files in os.walk(source):
+        place = os.path.join(target, os.path.relpath(path, source))
+        if os.path.islink(place):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), place)
+        os.makedirs(place, exist_ok=True)
+        for name in (*folders, *files):
+            entry = os.path.join(path, name)
+            if name in folders and not os.path.islink(entry):
+                os.chmod(entry, FOLDER_MODE)
+            else:
+                os.rename(entry, os.path.join(place, name))
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""A bound on the sockets of a sandbox: what they hold is in no limit of memory on cgroup v1.
+"""A bound on the sockets of a sandbox, and none of its filters of system calls.
+
+What sockets hold is in no limit of memory on cgroup v1. What filters hold has a limit that
+all on the host share (net.core.bpf_jit_limit): when it is reached, no sandbox starts.
 
 1. begin has this process, and all that come from it, ask for each socket: a filter of system
    calls (seccomp_unotify(2)) hands socket and connect over. connect makes the other end,
@@ -7,6 +10,7 @@
    processes can reach. It counts the sockets of the network namespace: also those that are
    nobody's descriptor any more, or not yet.
 3. Above MAX_SOCKETS the user's processes have ENOBUFS. The harness goes on.
+4. Who would install another filter is told EINVAL, as by a kernel that has none.
 """
 
 from __future__ import annotations
@@ -26,12 +30,14 @@ MAX_SOCKETS = 1024  # five hundred connections of a program to itself
 _AF_UNIX = 1  # whose buffers count as the memory of who sends
 _SOCKET_AND_CONNECT = {"x86_64": (41, 42), "aarch64": (198, 203)}
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
+_PRCTL = {"x86_64": 157, "aarch64": 167}
 # linux/seccomp.h, linux/filter.h and linux/prctl.h
 _SET_MODE_FILTER, _NEW_LISTENER = 1, 8
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
-_ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
+_ALLOW, _ASK, _FAIL = 0x7FFF0000, 0x7FC00000, 0x00050000
+_PR_SET_SECCOMP = 22
 _LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
-_NUMBER, _FAMILY = 0, 16  # offsets in struct seccomp_data
+_NUMBER, _FIRST = 0, 16  # offsets in struct seccomp_data: of an argument, the lower half
 _CALL = struct.Struct("=QII64x")  # struct seccomp_notif: id, thread
 _ANSWER = struct.Struct("=QqiI")  # struct seccomp_notif_resp: id, value, error, flags
 _GO_ON = 1
@@ -77,12 +83,17 @@ def _install(machine: str) -> int:
     make, connect = _SOCKET_AND_CONNECT[machine]
     program = (
         (_LOAD, 0, 0, _NUMBER),
-        (_IF_EQUAL, 3, 0, connect),
-        (_IF_EQUAL, 0, 3, make),
-        (_LOAD, 0, 0, _FAMILY),
-        (_IF_EQUAL, 1, 0, _AF_UNIX),
-        (_RETURN, 0, 0, _ASK),
+        (_IF_EQUAL, 9, 0, _SECCOMP[machine]),
+        (_IF_EQUAL, 7, 0, connect),
+        (_IF_EQUAL, 0, 2, make),
+        (_LOAD, 0, 0, _FIRST),
+        (_IF_EQUAL, 3, 4, _AF_UNIX),
+        (_IF_EQUAL, 0, 2, _PRCTL[machine]),
+        (_LOAD, 0, 0, _FIRST),
+        (_IF_EQUAL, 2, 0, _PR_SET_SECCOMP),
         (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _ASK),
+        (_RETURN, 0, 0, _FAIL | errno.EINVAL),
     )
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     held = ctypes.create_string_buffer(code, len(code))

@@ -2,15 +2,18 @@
 
 What is not prebuilt runs in processes of its own, whatever a package names it by: the build
 of a source distribution, git for a repository, and pip for what a build needs. So none of it
-runs here, whichever way pip came to it.
+runs here, whichever way pip came to it. Nor is a program written elsewhere than where it
+belongs: pip takes the name of a wheel's program for a path.
 """
 
 from __future__ import annotations
 
 import resource
 import sys
+from typing import Any
 
 from pip._internal.cli.main import main
+from pip._vendor.distlib.scripts import ScriptMaker
 
 # What Python tells of (its documentation, "Audit events table").
 STARTS = frozenset(
@@ -32,7 +35,18 @@ def refuse(event: str, _: tuple[object, ...]) -> None:
         raise OSError("only prebuilt packages, wheels, of the package index can be installed")
 
 
+def make_named(maker: ScriptMaker, specification: str, options: Any = None) -> Any:
+    """Write a program, unless its name is a path ("name = module:function")."""
+    name = specification.partition("=")[0].strip()
+    if "/" in name or name in ("", ".", ".."):
+        raise OSError(f"{name}: not a program's name")
+    return make(maker, specification, options)
+
+
+make = ScriptMaker.make
+
 if __name__ == "__main__":
     sys.addaudithook(refuse)
+    ScriptMaker.make = make_named
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # the kernel holds it too
     sys.exit(main())

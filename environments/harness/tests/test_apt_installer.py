@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -158,21 +159,65 @@ def test_what_would_replace_a_package_of_the_image(
     assert image.STAYS in str(raised.value)
 
 
-def test_an_archive_that_cannot_be_unpacked(
-    image: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package, root = tmp_path / "package", tmp_path / "root"
+@pytest.fixture
+def root(image: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(image, "ROOT", str(tmp_path / "root"))
+    Path(image.WORK).mkdir(exist_ok=True)
+    return tmp_path / "root"
+
+
+def build(folder: Path, name: str, **content: str) -> str:
+    """Build a package of files and links ("-> target"); a part of its paths is "/" for "__"."""
+    package = folder / name
     (package / "DEBIAN").mkdir(parents=True)
     Path(package, "DEBIAN", "control").write_text(
-        "Package: odd\nVersion: 1-1\nArchitecture: all\nMaintainer: nobody\nDescription: none\n"
+        f"Package: {name}\nVersion: 1-1\nArchitecture: all\nMaintainer: nobody\nDescription: none\n"
     )
-    Path(package, "file").touch()
-    archive = tmp_path / "odd.deb"
+    for key, text in content.items():
+        path = package / key.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text.startswith("-> "):
+            path.symlink_to(text.removeprefix("-> "))
+        else:
+            path.write_text(text)
+    archive = folder / f"{name}.deb"
     subprocess.run(["dpkg-deb", "--build", package, archive], check=True)
-    (root / "file" / "of-another-package").mkdir(parents=True)
-    monkeypatch.setattr(image, "ROOT", str(root))
-    with pytest.raises(Unresolvable, match=r"^odd 1-1 cannot be unpacked$"):
-        image.unpack(str(archive), 1 << 30)
+    return str(archive)
+
+
+def test_packages_become_one_tree(image: ModuleType, tmp_path: Path, root: Path) -> None:
+    first = build(tmp_path, "first", usr__a="1", usr__lib__b="-> ../a", usr__share__doc__c="")
+    second = build(tmp_path, "second", usr__lib__d="2", usr__a="3")
+    (tmp_path / "second" / "usr").chmod(0o555)
+    subprocess.run(["dpkg-deb", "--build", tmp_path / "second", second], check=True)
+    assert image.unpack(first, 1 << 30) == ("first", "1-1")
+    assert image.unpack(second, 1 << 30) == ("second", "1-1")
+    assert (root / "usr" / "lib" / "b").read_text() == "3"
+    assert (root / "usr" / "lib" / "d").read_text() == "2"
+    assert not (root / "usr" / "share" / "doc").exists()
+    assert os.listdir(image.WORK) == []
+
+
+def test_a_link_leads_no_other_package(image: ModuleType, tmp_path: Path, root: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    image.unpack(build(tmp_path, "first", usr__lib=f"-> {outside}"), 1 << 30)
+    words = r"^second 1-1 cannot be unpacked: usr/lib is a folder in one package alone$"
+    with pytest.raises(Unresolvable, match=words):
+        image.unpack(build(tmp_path, "second", usr__lib__code="evil"), 1 << 30)
+    assert os.listdir(outside) == []
+
+
+@pytest.mark.parametrize("there", ["file", "folder"])
+def test_a_file_that_is_a_folder_elsewhere(
+    image: ModuleType, tmp_path: Path, root: Path, there: str
+) -> None:
+    (root / "odd" / "more" if there == "folder" else root).mkdir(parents=True)
+    if there == "file":
+        (root / "odd").touch()
+    package = {"odd": ""} if there == "folder" else {"odd__more": ""}
+    with pytest.raises(Unresolvable, match=r"^odd 1-1 cannot be unpacked: odd is a folder in one"):
+        image.unpack(build(tmp_path, "odd", **package), 1 << 30)
 
 
 @pytest.mark.parametrize("version", ["", "1 1", "ü", "1" * 201])

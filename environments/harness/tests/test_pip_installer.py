@@ -12,6 +12,7 @@ import sys
 import tarfile
 import threading
 import time
+import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -334,3 +335,25 @@ def test_failures(
     failure = pip.failure(Ended(code, lines), request)
     assert type(failure) is kind
     assert message in str(failure)
+
+
+@pytest.mark.parametrize("name", ["../out", "{folder}/out", ".."])
+def test_the_name_of_a_program_is_no_path(tmp_path: Path, name: str) -> None:
+    name = name.format(folder=tmp_path)
+    wheel, info = tmp_path / "odd-1-py3-none-any.whl", "odd-1.dist-info"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("odd.py", "")
+        file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{info}/RECORD", "")
+        file.writestr(f"{info}/entry_points.txt", f"[console_scripts]\nfine = odd:a\n{name} = odd:a\n")
+    command = [sys.executable, "-I", HARNESS / "../jupyter/prebuilt.py", "install", "--no-index"]
+    done = subprocess.run(
+        [*command, "--no-deps", "--target", tmp_path / "place", wheel],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert f"{name}: not a program's name" in done.stderr
+    assert not list(tmp_path.glob("**/out*"))

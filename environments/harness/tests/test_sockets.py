@@ -153,3 +153,18 @@ print(full, word(socket.socket))
 def test_unix_sockets_are_not_its_affair() -> None:
     program = f"become({USER}); print(many(socket.AF_UNIX)[1])"
     assert outcome(program) == "no end\n"
+
+
+def test_nobody_installs_a_filter() -> None:
+    """By either call; a program that no kernel takes would be EFAULT."""
+    program = """
+def by(*arguments):
+    ctypes.set_errno(0)
+    assert libc.syscall(*arguments) == -1
+    return errno.errorcode[ctypes.get_errno()]
+libc = ctypes.CDLL(None, use_errno=True)
+seccomp, prctl = (317, 157) if os.uname().machine == "x86_64" else (277, 167)
+print(by(seccomp, 1, 0, None), by(seccomp, 1, 8, None), by(prctl, 22, 2, None), by(prctl, 1 << 32 | 22, 2, None))
+print(libc.syscall(prctl, 38, 1, 0, 0, 0))  # PR_SET_NO_NEW_PRIVS
+"""
+    assert outcome(program) == "EINVAL EINVAL EINVAL EINVAL\n0\n"

@@ -36,7 +36,7 @@ NUMBERS = {
     "fanotify_init": (300, 262), "vmsplice": (278, 75), "sethostname": (170, 161),
     "io_setup": (206, 0), "io_submit": (209, 2), "io_getevents": (208, 4), "io_destroy": (207, 1), "io_cancel": (210, 3),
     "splice": (275, 76), "tee": (276, 77), "sendfile": (40, 71), "fadvise64": (221, 223),
-    "setsockopt": (54, 208), "setrlimit": (160, 164), "prlimit64": (302, 261),
+    "seccomp": (317, 277), "prctl": (157, 167), "setsockopt": (54, 208), "setrlimit": (160, 164), "prlimit64": (302, 261),
 }
 X86 = os.uname().machine == "x86_64"
 
@@ -105,6 +105,11 @@ call("sendfile", -1, -1, 0, 1)
 for label, advice in {"": 4, " with a high bit": 1 << 32 | 4}.items():  # POSIX_FADV_DONTNEED of linux/fadvise.h
     label = "fadvise64 to forget what is in memory" + label
     tries[label] = ignored(lambda advice=advice: syscall(NUMBERS["fadvise64"][0 if X86 else 1], -1, 0, 0, advice))
+# The filters of all on a host have one limit together (net.core.bpf_jit_limit).
+nothing = ctypes.create_string_buffer(b"\x06\0\0\0\0\0\xff\x7f", 8)  # to allow all
+filters = ctypes.create_string_buffer(struct.pack("@HP", 1, ctypes.addressof(nothing)), 16)
+call("seccomp", 1, 0, filters, label="with a filter")
+call("prctl", 22, 2, filters, label="with a filter")
 # By a crash with this limit at any value but 1, a host with a pipe in core_pattern starts a program.
 limit = (ctypes.c_ulong * 2)(0, 0)
 call("setrlimit", resource.RLIMIT_CORE, ctypes.byref(limit), label="of RLIMIT_CORE")

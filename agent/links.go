@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"notebox/agent/internal/markdown"
 	"notebox/agent/tool"
 )
 
@@ -15,7 +16,7 @@ import (
 // file or a web page may have told it to show an image from somewhere, whose address
 // carries away what was said before.
 type Links struct {
-	urls  map[string]bool
+	urls  markdown.Links
 	paths map[string]string // the URL of a path in /mnt/data
 	names map[string]string // the URL of an image, by its name
 	// written are the ways to write a path, and the path: as it is, and escaped.
@@ -26,15 +27,15 @@ const dataDir = "/mnt/data/"
 
 // Issue takes the links of a run.
 func (l *Links) Issue(r *tool.Result) {
-	if l.urls == nil {
-		l.urls, l.paths, l.names, l.written = map[string]bool{}, map[string]string{}, map[string]string{}, map[string]string{}
+	if l.paths == nil {
+		l.paths, l.names, l.written = map[string]string{}, map[string]string{}, map[string]string{}
 	}
 	add := func(link string) bool {
 		// What cannot stand in Markdown as it is would be read as something else.
 		if link == "" || strings.ContainsAny(link, " \t\r\n<>\"`\\") {
 			return false
 		}
-		l.urls[link], l.urls[target(link)] = true, true
+		l.urls.Add(link)
 		return true
 	}
 	for _, i := range r.Images {
@@ -46,18 +47,13 @@ func (l *Links) Issue(r *tool.Result) {
 		if add(f.URL) {
 			l.paths[f.Path] = f.URL
 			escaped := (&url.URL{Path: f.Path}).EscapedPath()
-			for _, w := range []string{escaped, target(escaped), f.Path} {
+			for _, w := range []string{escaped, markdown.Target(escaped), f.Path} {
 				if _, other := l.paths[w]; !other || w == f.Path {
 					l.written[w] = f.Path
 				}
 			}
 		}
 	}
-}
-
-// target is a link as the target of a Markdown link: with no bracket that would end it.
-func target(link string) string {
-	return strings.NewReplacer("(", "%28", ")", "%29").Replace(link)
 }
 
 // Clean makes Markdown of what a model said that shows no link or image but those that
@@ -69,20 +65,20 @@ func target(link string) string {
 //     links of, become code
 //
 // Code is left as it is, but for code that is nothing but such a path.
-func (l *Links) Clean(markdown string) string {
-	markdown = strings.ToValidUTF8(strings.ReplaceAll(markdown, "\x00", ""), "\uFFFD")
-	if len(markdown) > maxAnswer {
-		markdown = strings.ToValidUTF8(markdown[:maxAnswer], "") + "\n\n…"
+func (l *Links) Clean(answer string) string {
+	answer = strings.ToValidUTF8(strings.ReplaceAll(answer, "\x00", ""), "\uFFFD")
+	if len(answer) > maxAnswer {
+		answer = strings.ToValidUTF8(answer[:maxAnswer], "") + "\n\n…"
 	}
-	markdown = l.fillIn(markdown)
+	answer = l.fillIn(answer)
 	for range maxPasses {
-		clean, rests := l.defuse(markdown)
+		clean, rests := l.defuse(answer)
 		if rests {
-			return markdown
+			return answer
 		}
-		markdown = clean
+		answer = clean
 	}
-	return fenced(markdown)
+	return markdown.Fence(answer)
 }
 
 const (
@@ -94,39 +90,29 @@ const (
 	maxPasses = 8
 )
 
-// fenced is a text as a block of code that nothing in it ends.
-func fenced(text string) string {
-	longest := 2
-	for _, run := range regexp.MustCompile("`+").FindAllString(text, -1) {
-		longest = max(longest, len(run))
-	}
-	fence := strings.Repeat("`", longest+1)
-	return fence + "text\n" + text + "\n" + fence
-}
-
 // fillIn puts the links of files in the place of their paths.
-func (l *Links) fillIn(markdown string) string {
-	if len(l.urls) == 0 {
-		return markdown
+func (l *Links) fillIn(answer string) string {
+	if l.paths == nil {
+		return answer
 	}
-	code := codeOf(markdown)
+	code := codeOf(answer)
 	var out strings.Builder
-	for at := 0; at < len(markdown); {
-		if end := code.whole(markdown, at); end > at {
-			out.WriteString(l.ofCode(markdown[at:end]))
+	for at := 0; at < len(answer); {
+		if end := code.whole(answer, at); end > at {
+			out.WriteString(l.ofCode(answer[at:end]))
 			at = end
 			continue
 		}
-		if name, file, link := l.pathAt(markdown, at); link != "" {
-			if isTarget(markdown[:at]) {
-				out.WriteString(target(link))
+		if name, file, link := l.pathAt(answer, at); link != "" {
+			if isTarget(answer[:at]) {
+				out.WriteString(markdown.Target(link))
 			} else {
-				out.WriteString("[" + escaped(path.Base(file)) + "](" + target(link) + ")")
+				out.WriteString("[" + markdown.Escape(path.Base(file)) + "](" + markdown.Target(link) + ")")
 			}
 			at += len(name)
 			continue
 		}
-		out.WriteByte(markdown[at])
+		out.WriteByte(answer[at])
 		at++
 	}
 	return l.imageNames(out.String())
@@ -139,7 +125,7 @@ func (l *Links) ofCode(code string) string {
 	if link == "" || code[0] != '`' {
 		return code
 	}
-	return "[`" + inner + "`](" + target(link) + ")"
+	return "[`" + inner + "`](" + markdown.Target(link) + ")"
 }
 
 // pathAt finds an issued path at a place, as models write it: with sandbox: before it,
@@ -194,7 +180,7 @@ func isTarget(before string) bool {
 var reference = regexp.MustCompile(`^[ >]{0,8}\[[^\[\]]{1,200}\]:[ ]*<?$`)
 
 // imageNames gives images their links that are named as the tool named them.
-func (l *Links) imageNames(markdown string) string {
+func (l *Links) imageNames(answer string) string {
 	names := make([]string, 0, len(l.names))
 	for name := range l.names {
 		names = append(names, name)
@@ -202,24 +188,8 @@ func (l *Links) imageNames(markdown string) string {
 	slices.Sort(names)
 	for _, name := range names {
 		for _, before := range []string{"](", "](sandbox:", "](attachment:", "](./"} {
-			markdown = strings.ReplaceAll(markdown, before+name+")", "]("+target(l.names[name])+")")
+			answer = strings.ReplaceAll(answer, before+name+")", "]("+markdown.Target(l.names[name])+")")
 		}
 	}
-	return markdown
-}
-
-// escaped is a text that Markdown shows as it is.
-func escaped(text string) string {
-	return special.ReplaceAllString(strings.Join(strings.Fields(text), " "), `\$0`)
-}
-
-var special = regexp.MustCompile("[\\\\`*_{}\\[\\]()<>#!|~&]")
-
-// inCode is a text as inline code.
-func inCode(text string) string {
-	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "`", "'")
-	if text == "" {
-		return ""
-	}
-	return "`" + text + "`"
+	return answer
 }

@@ -38,7 +38,7 @@ func unsafe(r rune) bool {
 	case r >= firstTag && r <= lastTag, r == '\u2028', r == '\u2029', r == '\uFEFF':
 		return true
 	}
-	return unicode.Is(unicode.Co, r) // private use: what they show is the font's affair, and place is one
+	return unicode.Is(unicode.Co, r) // private use: what they show is the font's affair
 }
 
 // Tags are characters that cannot be seen and can carry text.

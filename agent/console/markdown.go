@@ -1,32 +1,28 @@
 package console
 
 import (
+	"fmt"
 	"path"
-	"regexp"
-	"slices"
 	"strings"
 
-	"charm.land/glamour/v2"
-	"charm.land/glamour/v2/ansi"
-	"charm.land/glamour/v2/styles"
+	"charm.land/lipgloss/v2"
+	"charm.land/lipgloss/v2/table"
+	"github.com/yuin/goldmark/ast"
+	extension "github.com/yuin/goldmark/extension/ast"
+
+	"notebox/agent/internal/markdown"
 )
 
-// maxColumns is how wide text is set at most: longer lines are hard to read.
-const maxColumns = 100
-
-// place stands for an ampersand while Markdown is rendered. The renderer reads character
-// references, some twice, and so could be made to write any control character. href
-// stands for a link's address, which is shown with the file it is of, and not again.
-// Defuse leaves no such characters in a text.
 const (
-	place = '\uE000'
-	href  = "\uE001"
+	// maxColumns is how wide text is set at most: longer lines are hard to read.
+	maxColumns = 100
+	// minColumns is how wide text is set at least: what is deeper in lists and quotes is
+	// not set in further.
+	minColumns = 10
 )
 
-// escapedPlace is place where the renderer wrote it into an address.
-const escapedPlace = "%EE%80%80"
-
-// references are those that models write and that are no danger.
+// references are the character references that models write. Others stay as they are
+// written: they could make any control character.
 var references = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&nbsp;", " ", "&#39;", "'")
 
 // Theme is how text is coloured.
@@ -34,78 +30,205 @@ type Theme struct {
 	Light bool // the terminal's ground is
 }
 
-// render sets Markdown for a terminal of so many columns.
-func (t Theme) render(markdown string, l links, columns int) string {
-	markdown = strings.ReplaceAll(l.name(Defuse(markdown)), "&", string(place))
-	r, err := glamour.NewTermRenderer(glamour.WithStyles(t.style()), glamour.WithInlineTableLinks(true), glamour.WithWordWrap(min(columns, maxColumns)))
-	if err != nil {
-		return restore(markdown)
-	}
-	out, err := r.Render(markdown)
-	if err != nil {
-		return restore(markdown)
-	}
-	out = padding.ReplaceAllString(l.gate(hrefs.ReplaceAllString(restore(out), plain)), plain)
-	return edges.ReplaceAllString(out, "")
-}
-
-// style is the renderer's own, without what is around a text.
-func (t Theme) style() ansi.StyleConfig {
-	style := styles.DarkStyleConfig
+// style is text in one of the 256 colours: of a dark ground, and of a light one.
+func (t Theme) style(dark, light string) lipgloss.Style {
 	if t.Light {
-		style = styles.LightStyleConfig
+		dark = light
 	}
-	none := uint(0)
-	style.Document.Margin = &none
-	style.Document.BlockPrefix, style.Document.BlockSuffix = "", ""
-	for _, h := range []*ansi.StyleBlock{&style.H1, &style.H2, &style.H3, &style.H4, &style.H5, &style.H6} {
-		h.Prefix = ""
-	}
-	style.Link.Format = href
-	return style
+	return lipgloss.NewStyle().Foreground(lipgloss.Color(dark))
 }
 
-var (
-	// hrefs are a link's address behind its text.
-	hrefs = regexp.MustCompile(`(?:\x1b\[[0-9;:]*m|[ \n])*` + href)
-	// padding is what the renderer fills lines up with.
-	padding = regexp.MustCompile(`(?m)(?:\x1b\[[0-9;:]*m| )+$`)
-	// edges are empty lines around a text.
-	edges = regexp.MustCompile(`^(?:(?:\x1b\[[0-9;:]*m)*\n)+|(?:\n(?:\x1b\[[0-9;:]*m)*)+$`)
-)
-
-// name gives links that have no text the name of their file as one.
-func (l links) name(markdown string) string {
-	for _, address := range l.longestFirst() {
-		bare := regexp.MustCompile(`(\]\(|\]:[ ]*<?|<|)` + regexp.QuoteMeta(address) + `(>?)`)
-		markdown = bare.ReplaceAllStringFunc(markdown, func(found string) string {
-			if strings.HasPrefix(found, "]") {
-				return found
-			}
-			file, _, _ := strings.Cut(address, "?")
-			return "[" + path.Base(file) + "](" + address + ")"
-		})
-	}
-	return markdown
-}
-
-// longestFirst has addresses before those that they begin with.
-func (l links) longestFirst() []string {
-	var all []string
+// render sets Markdown for a terminal of so many columns.
+func (t Theme) render(text string, l links, columns int) string {
+	p := page{t, []byte(Defuse(text)), &markdown.Links{}}
 	for address := range l {
-		all = append(all, address)
+		p.links.Add(address)
 	}
-	slices.SortFunc(all, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-	return all
+	set := p.blocks(markdown.Parse(p.source), "\n\n", max(min(columns, maxColumns), minColumns))
+	return l.gate(set)
 }
 
-// restore puts what stood there in the place of what was put for it.
-func restore(text string) string {
-	text = strings.ReplaceAll(text, escapedPlace, "&")
-	return references.Replace(strings.ReplaceAll(text, string(place), "&"))
+// page renders a text. Its methods return lines without the last one's end.
+type page struct {
+	Theme
+	source []byte
+	links  *markdown.Links
+}
+
+func (p page) blocks(parent ast.Node, between string, width int) string {
+	var out []string
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		if text := p.block(n, width); text != "" {
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, between)
+}
+
+func (p page) block(n ast.Node, width int) string {
+	switch n := n.(type) {
+	case *ast.Heading:
+		return lipgloss.Wrap(p.heading(n), width, "")
+	case *ast.FencedCodeBlock:
+		return p.code(n, string(n.Language(p.source)))
+	case *ast.CodeBlock:
+		return p.code(n, "")
+	case *ast.HTMLBlock:
+		return lipgloss.Wrap(markdown.Lines(n, p.source), width, "")
+	case *ast.ThematicBreak:
+		return p.style("240", "249").Render("--------")
+	case *ast.Blockquote:
+		return p.setIn(n, "│ ", "│ ", "\n\n", width)
+	case *ast.List:
+		return p.list(n, width)
+	case *extension.Table:
+		return p.table(n, width)
+	}
+	return lipgloss.Wrap(p.inline(n, lipgloss.NewStyle()), width, "")
+}
+
+func (p page) heading(n *ast.Heading) string {
+	style := p.style("39", "27").Bold(true)
+	switch n.Level {
+	case 1:
+		style = p.style("228", "228").Background(lipgloss.Color("63")).Bold(true)
+		return p.inline(n, style) + style.Render(" ")
+	case 6:
+		style = p.style("35", "35")
+	}
+	return p.inline(n, style)
+}
+
+// setIn are the blocks of a node behind something: first before the first line, other
+// before the others.
+func (p page) setIn(n ast.Node, first, other, between string, width int) string {
+	inner := width - lipgloss.Width(other)
+	if inner < minColumns {
+		return p.blocks(n, between, width)
+	}
+	return first + strings.ReplaceAll(p.blocks(n, between, inner), "\n", "\n"+other)
+}
+
+func (p page) list(n *ast.List, width int) string {
+	between := "\n"
+	if !n.IsTight {
+		between = "\n\n"
+	}
+	var items []string
+	for item := n.FirstChild(); item != nil; item = item.NextSibling() {
+		mark := "• "
+		if n.IsOrdered() {
+			mark = fmt.Sprintf("%d. ", n.Start+len(items))
+		}
+		items = append(items, p.setIn(item, mark, strings.Repeat(" ", lipgloss.Width(mark)), between, width))
+	}
+	return strings.Join(items, "\n")
+}
+
+// code is a block of code. It is not wrapped, so that it can be copied.
+func (p page) code(n ast.Node, language string) string {
+	code := strings.TrimRight(p.highlight(markdown.Lines(n, p.source), language), "\n")
+	return "  " + strings.ReplaceAll(code, "\n", "\n  ")
+}
+
+func (p page) table(n *extension.Table, width int) string {
+	var rows [][]string
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		var cells []string
+		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			cells = append(cells, p.inline(cell, lipgloss.NewStyle()))
+		}
+		rows = append(rows, cells)
+	}
+	aligned := map[extension.Alignment]lipgloss.Position{extension.AlignRight: lipgloss.Right, extension.AlignCenter: lipgloss.Center}
+	t := table.New().Headers(rows[0]...).Rows(rows[1:]...).Border(lipgloss.NormalBorder()).
+		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
+		StyleFunc(func(_, column int) lipgloss.Style {
+			return lipgloss.NewStyle().Padding(0, 1).Align(aligned[n.Alignments[column]])
+		})
+	if out := t.Render(); lipgloss.Width(out) <= width {
+		return out
+	}
+	return t.Width(width).Render()
+}
+
+// inline is what a block says, on a line that is yet to be wrapped.
+func (p page) inline(parent ast.Node, style lipgloss.Style) string {
+	var out strings.Builder
+	said := "" // of texts side by side
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		switch n := n.(type) {
+		case *ast.Text:
+			said += string(n.Value(p.source))
+			if next, _ := n.NextSibling().(*ast.Text); next != nil && !n.HardLineBreak() && !n.SoftLineBreak() {
+				continue // goldmark cuts texts where something might have begun
+			}
+			out.WriteString(p.text(said, style))
+			said = ""
+			switch {
+			case n.HardLineBreak():
+				out.WriteByte('\n')
+			case n.SoftLineBreak():
+				out.WriteString(styled(style, " "))
+			}
+		case *ast.CodeSpan:
+			code := style.Foreground(lipgloss.Color("203")).Background(lipgloss.Color("236"))
+			if p.Light {
+				code = code.Background(lipgloss.Color("254"))
+			}
+			out.WriteString(styled(code, "\u00a0"+markdown.Plain(n, p.source)+"\u00a0"))
+		case *ast.Emphasis:
+			if n.Level == 1 {
+				out.WriteString(p.inline(n, style.Italic(true)))
+			} else {
+				out.WriteString(p.inline(n, style.Bold(true)))
+			}
+		case *extension.Strikethrough:
+			out.WriteString(p.inline(n, style.Strikethrough(true).StrikethroughSpaces(true)))
+		case *ast.Link:
+			out.WriteString(p.link(n, string(n.Destination)))
+		case *ast.AutoLink:
+			out.WriteString(p.link(n, string(n.URL(p.source))))
+		case *ast.Image:
+			out.WriteString(styled(p.style("243", "243"), "Image: "+references.Replace(markdown.Plain(n, p.source))+" →"))
+		case *ast.RawHTML:
+			out.WriteString(styled(style, string(n.Segments.Value(p.source))))
+		}
+	}
+	return out.String()
+}
+
+// text is text, in which addresses that notebox issued become links.
+func (p page) text(text string, style lipgloss.Style) string {
+	var out strings.Builder
+	for at := 0; at < len(text); at++ {
+		if n := p.links.Prefix(text[at:]); n > 0 {
+			out.WriteString(styled(style, references.Replace(text[:at])) + p.link(nil, text[at:at+n]))
+			text, at = text[at+n:], -1
+		}
+	}
+	return out.String() + styled(style, references.Replace(text))
+}
+
+// link is the text of a link, which leads there if notebox issued it. Without a text it
+// has the name of its file. n may be nil.
+func (p page) link(n ast.Node, written string) string {
+	style := p.style("35", "29").Bold(true)
+	address := p.links.Find(written)
+	if address != "" {
+		style = style.Hyperlink(address)
+	}
+	if n != nil && n.HasChildren() {
+		return p.inline(n, style)
+	}
+	if address != "" {
+		file, _, _ := strings.Cut(address, "?")
+		written = path.Base(file)
+	}
+	return styled(style, written)
+}
+
+// styled is a text without a break of lines.
+func styled(style lipgloss.Style, text string) string {
+	return style.Inline(true).Render(text)
 }

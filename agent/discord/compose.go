@@ -43,7 +43,7 @@ type body struct {
 // compose makes the messages of an answer.
 func (b *Bot) compose(ctx context.Context, r *room, text string, images []tool.Image, files []tool.File) []message {
 	whole := attached{name: "answer.md", mediaType: "text/markdown", content: []byte(text)}
-	say := func(l *links, attached map[string]bool) string { return markdown(text, l, attached) }
+	say := func(l *links, attached map[string]bool) string { return render(text, l, attached) }
 	return b.composeBody(ctx, r, body{say, b.limits.Messages, whole}, images, files)
 }
 

@@ -1,47 +1,36 @@
 package discord
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
+
+	"notebox/agent/internal/markdown"
 )
 
 // links are those that notebox issued in a channel, and may lead somewhere. In an
 // answer, those of its attachments need not.
 type links struct {
-	known map[string]bool
+	known markdown.Links
 	order []string
 }
 
 func (l *links) issue(url string) {
-	if url == "" || l.known[url] {
+	if url == "" || l.known.Find(url) == url {
 		return
 	}
-	if l.known == nil {
-		l.known = map[string]bool{}
-	}
 	for len(l.order) >= maxLinks {
-		delete(l.known, l.order[0])
+		l.known.Remove(l.order[0])
 		l.order = l.order[1:]
 	}
-	l.known[url], l.order = true, append(l.order, url)
-}
-
-// plainURL is a link as it was issued, where it stands as the target of a Markdown link.
-var plainURL = strings.NewReplacer("%28", "(", "%29", ")")
-
-func (l *links) find(target string) string {
-	for _, url := range []string{target, plainURL.Replace(target)} {
-		if l.known[url] {
-			return url
-		}
-	}
-	return ""
+	l.known.Add(url)
+	l.order = append(l.order, url)
 }
 
 // blank stands within what must not be read as one, and is not seen.
 const blank = "\u200b"
 
-// markdown makes Discord's of an agent's answer:
+// render makes Discord's of an agent's answer:
 //
 //   - every block of code is in fences of three backticks, as there are no others; so
 //     are tables, as there are none
@@ -49,7 +38,7 @@ const blank = "\u200b"
 //     without embed
 //   - any other address, also in inline code, is broken by a character that is not seen.
 //     The agent made code of those; but what is code is not the same for both.
-func markdown(text string, l *links, attached map[string]bool) string {
+func render(text string, l *links, attached map[string]bool) string {
 	var out []string
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i := 0; i < len(lines); {
@@ -153,7 +142,7 @@ func prose(line string, l *links, attached map[string]bool) string {
 			out.WriteString(bareAddress(whole, l))
 			continue
 		}
-		label, url := line[m[4]:m[5]], l.find(line[m[6]:m[7]])
+		label, url := line[m[4]:m[5]], l.known.Find(line[m[6]:m[7]])
 		switch {
 		case url == "":
 			out.WriteString(inert(whole))
@@ -183,14 +172,8 @@ func apart(before, label, after string) string {
 
 // bareAddress keeps one that was issued, without what may follow it in a sentence.
 func bareAddress(whole string, l *links) string {
-	trimmed := strings.Trim(whole, "<>")
-	for end := len(trimmed); end > 0; end-- {
-		if url := l.find(trimmed[:end]); url != "" {
-			return "<" + url + ">" + inert(trimmed[end:])
-		}
-		if !strings.ContainsRune(`.,;:!?'")]}*_~|`, rune(trimmed[end-1])) {
-			break
-		}
+	if url, rest := l.known.FindIn(strings.Trim(whole, "<>")); url != "" {
+		return "<" + url + ">" + inert(rest)
 	}
 	return inert(whole)
 }
@@ -202,10 +185,4 @@ func inert(text string) string {
 }
 
 // quoted is a text of others as inline code.
-func quoted(text string) string {
-	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "`", "'")
-	if text == "" {
-		return "``"
-	}
-	return "`" + inert(text) + "`"
-}
+func quoted(text string) string { return cmp.Or(inert(markdown.Code(text)), "``") }

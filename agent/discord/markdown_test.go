@@ -51,7 +51,7 @@ func TestMarkdown(t *testing.T) {
 		t.Run(c.desc, func(t *testing.T) {
 			var l links
 			l.issue(ours)
-			require.Equal(t, c.want, markdown(c.text, &l, map[string]bool{ours: c.attached}))
+			require.Equal(t, c.want, render(c.text, &l, map[string]bool{ours: c.attached}))
 		})
 	}
 }
@@ -70,7 +70,7 @@ func FuzzMarkdown(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, attached bool) {
 		var l links
 		l.issue(ours)
-		out := markdown(strings.ToValidUTF8(text, "?"), &l, map[string]bool{ours: attached})
+		out := render(strings.ToValidUTF8(text, "?"), &l, map[string]bool{ours: attached})
 		for _, p := range Split(out, maxContent) {
 			require.LessOrEqual(t, utf8.RuneCountInString(p), maxContent)
 			code := false

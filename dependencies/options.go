@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"notebox/runner"
+	"notebox/runner/admission"
 )
 
 // Network is what an installer reaches.
@@ -25,7 +26,7 @@ type Options struct {
 	Runner runner.Runner
 	// Installs bounds the installers at one time. An installation keeps its place until its
 	// layer is made, as it has an archive in TempDir for so long. nil: nothing does.
-	Installs *runner.Admission
+	Installs *admission.Admission
 	Images   Images
 	// Network returns what reaches these hosts, each "host:port", and nothing else.
 	Network func(hosts []string) (Network, error)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/admission"
 )
 
 const (
@@ -33,7 +34,7 @@ func (b *bench) gate() (entered <-chan struct{}, open func()) {
 // are no more archives than places.
 func TestPlaceUntilKept(t *testing.T) {
 	b := newBench(t, func(o *Options) {
-		o.Installs = runner.NewAdmission(nil, runner.AdmissionLimits{MaxRunning: 1, MaxWaiting: 1, MaxWait: time.Minute})
+		o.Installs = admission.New(nil, admission.Limits{MaxRunning: 1, MaxWaiting: 1, MaxWait: time.Minute})
 	})
 	committing, open := b.gate()
 	done := make(chan error, 2)

@@ -50,7 +50,7 @@ func (w *waiting) leave(owner string) {
 }
 
 // ShareWaiting has an owner wait in no more places than are left free for others, as
-// runner.AdmissionLimits has it, from then on.
+// admission.Limits has it, from then on.
 func (l *Layers) ShareWaiting(on bool) {
 	l.waiting.mu.Lock()
 	defer l.waiting.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 )
 
 // Engine starts sandboxes. Docker is one; a cluster is another. It knows
@@ -62,3 +63,14 @@ type ExitError struct {
 }
 
 func (e *ExitError) Error() string { return "the sandbox ended by itself" }
+
+// Network is what the programs in a sandbox reach through its proxy.
+type Network interface {
+	// Serve answers the connections of one run, which are an HTTP proxy's, until
+	// ctx ends or Accept fails. It returns when nothing of it goes on. The connections have the
+	// methods CloseWrite and Reset beside those of net.Conn.
+	Serve(ctx context.Context, run string, connections net.Listener)
+	// CA returns certificates in PEM, which programs in the sandbox are to trust
+	// beside those of its image; may be nil.
+	CA() []byte
+}

@@ -1,10 +1,6 @@
 package runner
 
-import (
-	"context"
-	"errors"
-	"time"
-)
+import "time"
 
 // Code says what kind of failure of the service an Error is.
 type Code string
@@ -34,17 +30,3 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
-
-// startRetry is when those come back whose sandbox did not start: if its host was busy, and
-// not the image broken, that is over by then.
-const startRetry = 5 * time.Second
-
-// notStarted is the failure of a sandbox's start as callers are told it: whatever the
-// cause, the next start may do. One with a message of its own keeps that, and so does the end
-// of a caller or of the service.
-func notStarted(err error) error {
-	if err == nil || errors.As(err, new(*Error)) || errors.Is(err, context.Canceled) {
-		return err
-	}
-	return &Error{Code: CodeUnavailable, Message: "a sandbox could not be started", RetryAfter: startRetry, Err: err}
-}

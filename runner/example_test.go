@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"notebox/runner"
+	"notebox/runner/admission"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
+	"notebox/runner/session"
 )
 
 // terminal is a Sink that shows what a run writes.
@@ -39,13 +42,13 @@ func Example() {
 	engine := runnertest.NewFake().Engine("example")
 	env := runner.Environment{Name: "jupyter", Image: "notebox/jupyter:dev"}
 
-	pool := runner.NewPool(engine, runner.PoolOptions{
+	pool := pool.New(engine, pool.Options{
 		Limits: runner.DefaultLimits(),
-		Stocks: []runner.StockOptions{{Environment: env, Min: 1, Max: 1}}, // started before there is a run
+		Stocks: []pool.StockOptions{{Environment: env, Min: 1, Max: 1}}, // started before there is a run
 		Log:    slog.Default(),
 	})
 	defer pool.Close(context.Background())
-	runs := runner.NewAdmission(runner.NewSingleUse(pool), runner.AdmissionLimits{MaxRunning: 2})
+	runs := admission.New(pool, admission.Limits{MaxRunning: 2})
 	outcome, err := runs.Run(context.Background(), runner.Spec{
 		ID:          "example",
 		Environment: env,
@@ -63,12 +66,12 @@ func Example() {
 }
 
 // A session keeps its variables and files from run to run, and needs no server either.
-func ExampleLiveSessions() {
+func Example_session() {
 	host := runnertest.NewFake()
-	pool := runner.NewPool(host.Engine("example"), runner.PoolOptions{Log: slog.Default()})
+	pool := pool.New(host.Engine("example"), pool.Options{Log: slog.Default()})
 	defer pool.Close(context.Background())
-	places := runner.NewAdmission(runner.NewSingleUse(pool), runner.AdmissionLimits{MaxRunning: 2})
-	sessions := runner.NewLiveSessions(pool, places, runner.SessionOptions{MaxSessions: 10})
+	places := admission.New(pool, admission.Limits{MaxRunning: 2})
+	sessions := session.New(pool, places, session.Options{MaxSessions: 10})
 	defer sessions.Close(context.Background())
 
 	ctx := context.Background()

@@ -32,8 +32,8 @@ func (f PhaseFunc) And(g PhaseFunc) PhaseFunc {
 	}
 }
 
-// tell calls f, where there is one, of a phase that is over now.
-func (f PhaseFunc) tell(p Phase, begin time.Time) {
+// Tell calls f, if there is one, of a phase that is over now.
+func (f PhaseFunc) Tell(p Phase, begin time.Time) {
 	if f != nil {
 		f(p, begin, time.Now())
 	}

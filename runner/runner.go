@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -63,21 +64,8 @@ type Kernel struct {
 	Packages             bool              // the image has some that a caller has chosen
 }
 
-// isPython reports whether it is the harness's own.
-func (k Kernel) isPython() bool { return k.Name == "" || k.Name == PythonKernel }
-
-func (k Kernel) name() string {
-	if k.isPython() {
-		return PythonKernel
-	}
-	return k.Name
-}
-
-// cold is the same environment with nothing done ahead.
-func (e Environment) cold() Environment {
-	e.Kernel.WarmUp = nil
-	return e
-}
+// Spec is the name of its kernelspec in the image.
+func (k Kernel) Spec() string { return cmp.Or(k.Name, PythonKernel) }
 
 // Input is a file for /mnt/data.
 type Input struct {

@@ -67,6 +67,10 @@ type Files interface {
 	Move(ctx context.Context, from, to string, overwrite bool) (FileInfo, error)
 }
 
+// MaxSessionWaiting is how many runs wait in one session: they go one after another, and who
+// sends more has lost count.
+const MaxSessionWaiting = 32
+
 // MaxListed is how many entries Files.List returns: what a person or a model can read.
 const MaxListed = 10_000
 

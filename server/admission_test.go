@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/admission"
 )
 
 // TestTwoHundredAtOnce sends a service with room for four two hundred requests
@@ -28,14 +29,14 @@ func TestTwoHundredAtOnce(t *testing.T) {
 	var inside, most atomic.Int64
 	s := newService(t, func(c *Config) {
 		c.Keys = keys
-		c.Runner = runner.NewAdmission(runFunc(func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		c.Runner = admission.New(runFunc(func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
 			now := inside.Add(1)
 			for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
 			}
 			defer inside.Add(-1)
 			time.Sleep(50 * time.Millisecond)
 			return executed(spec, runner.StatusOK), nil
-		}), runner.AdmissionLimits{MaxRunning: 4, MaxWaiting: 60, MaxWait: maxWait, ShareWaiting: true})
+		}), admission.Limits{MaxRunning: 4, MaxWaiting: 60, MaxWait: maxWait, ShareWaiting: true})
 	})
 	var all sync.WaitGroup
 	got := make([]answer, requests)
@@ -65,14 +66,14 @@ func TestTwoHundredAtOnce(t *testing.T) {
 }
 
 func TestReadyWhenFull(t *testing.T) {
-	var a *runner.Admission
+	var a *admission.Admission
 	started, end := make(chan struct{}), make(chan struct{})
 	s := newService(t, func(c *Config) {
-		a = runner.NewAdmission(runFunc(func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+		a = admission.New(runFunc(func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
 			close(started)
 			<-end
 			return executed(spec, runner.StatusOK), nil
-		}), runner.AdmissionLimits{MaxRunning: 1})
+		}), admission.Limits{MaxRunning: 1})
 		c.Runner = a
 		c.Ready = func(context.Context) error { return nil }
 	})
@@ -88,10 +89,10 @@ func TestReadyWhenFull(t *testing.T) {
 // TestWhoLeavesFreesItsPlace has a client go away while its request waits.
 func TestWhoLeavesFreesItsPlace(t *testing.T) {
 	end := make(chan struct{})
-	a := runner.NewAdmission(runFunc(func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
+	a := admission.New(runFunc(func(_ context.Context, spec runner.Spec, _ runner.Sink) (*runner.Outcome, error) {
 		<-end
 		return executed(spec, runner.StatusOK), nil
-	}), runner.AdmissionLimits{MaxRunning: 1, MaxWaiting: 1, MaxWait: time.Minute})
+	}), admission.Limits{MaxRunning: 1, MaxWaiting: 1, MaxWait: time.Minute})
 	s := newService(t, func(c *Config) { c.Runner = a })
 	var all sync.WaitGroup
 	all.Go(func() { s.postJSON(`{"code":"x"}`) })

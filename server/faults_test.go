@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/admission"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
 	"notebox/storage"
 )
@@ -39,15 +41,14 @@ func TestG12Panics(t *testing.T) {
 				}
 			}
 			host := runnertest.NewFake()
-			pool := runner.NewPool(host.Engine("panics"), runner.PoolOptions{MaxSandboxes: 1, Log: slog.New(slog.DiscardHandler)})
-			t.Cleanup(func() { require.NoError(t, pool.Close(context.Background())) })
-			single := runner.NewSingleUse(pool)
-			admission := runner.NewAdmission(runFunc(func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+			single := pool.New(host.Engine("panics"), pool.Options{MaxSandboxes: 1, Log: slog.New(slog.DiscardHandler)})
+			t.Cleanup(func() { require.NoError(t, single.Close(context.Background())) })
+			admission := admission.New(runFunc(func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 				panicAt("start")
 				out, err := single.Run(ctx, spec, events)
 				panicAt("end")
 				return out, err
-			}), runner.AdmissionLimits{MaxRunning: 1, MaxWait: time.Minute})
+			}), admission.Limits{MaxRunning: 1, MaxWait: time.Minute})
 			s := newService(t, func(cfg *Config) {
 				cfg.Runner = admission
 				cfg.Store = panickingPut{cfg.Store, func(key string) {
@@ -55,7 +56,7 @@ func TestG12Panics(t *testing.T) {
 						panicAt("file")
 					}
 				}}
-				cfg.Pool = func() runner.PoolStats { panicAt("pool"); return pool.Stats() }
+				cfg.Pool = func() pool.Stats { panicAt("pool"); return single.Stats() }
 			})
 			ask := func() answer {
 				if c.path != "" {
@@ -74,7 +75,7 @@ func TestG12Panics(t *testing.T) {
 			require.NotContains(t, s.logged.String(), "secret of "+c.at)
 			require.Zero(t, admission.Running())
 			require.Zero(t, admission.Waiting())
-			require.Eventually(t, func() bool { return pool.Stats() == runner.PoolStats{} }, time.Minute, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return single.Stats() == pool.Stats{} }, time.Minute, 10*time.Millisecond)
 			require.Empty(t, host.Sandboxes(""))
 			s.requireNoFiles()
 

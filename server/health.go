@@ -13,6 +13,7 @@ import (
 
 	"notebox/executor/problem"
 	"notebox/runner"
+	"notebox/runner/pool"
 	"notebox/server/web"
 	"notebox/storage"
 )
@@ -132,8 +133,8 @@ func (s *Server) healthz(c echo.Context) error {
 }
 
 type readyReply struct {
-	Status string            `json:"status"`
-	Pool   *runner.PoolStats `json:"pool,omitempty"`
+	Status string      `json:"status"`
+	Pool   *pool.Stats `json:"pool,omitempty"`
 }
 
 // readyz answers GET /readyz: code could be run now. It asks for no place to run,

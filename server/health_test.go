@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/pool"
 	"notebox/server/native"
 )
 
@@ -86,7 +87,7 @@ func TestEnvironments(t *testing.T) {
 
 // TestPoolIsForCallers: who may not run code learns no more than whether others can.
 func TestPoolIsForCallers(t *testing.T) {
-	pool := func(c *Config) { c.Pool = func() runner.PoolStats { return runner.PoolStats{Warm: 3} } }
+	pool := func(c *Config) { c.Pool = func() pool.Stats { return pool.Stats{Warm: 3} } }
 	const shown = `"warm":3`
 	open, closed := newService(t, pool), newService(t, pool, withKeys(t, "one"))
 	require.Contains(t, string(open.get("/readyz").body), shown)

@@ -16,6 +16,7 @@ import (
 	"notebox/agent/provider"
 	"notebox/executor"
 	"notebox/runner"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
 	"notebox/server/ask"
 	"notebox/server/openapitest"
@@ -39,13 +40,13 @@ const (
 
 // newFakeRunner runs on a host of fakes, as the program runs on Docker.
 func newFakeRunner(t *testing.T, host *runnertest.Fake) runner.Runner {
-	pool := runner.NewPool(host.Engine("examples"), runner.PoolOptions{Limits: runner.DefaultLimits()})
+	pool := pool.New(host.Engine("examples"), pool.Options{Limits: runner.DefaultLimits()})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, pool.Close(ctx))
 	})
-	return runner.NewSingleUse(pool)
+	return pool
 }
 
 // TestExamplesAreServed sends every example of every operation to a service, with a key and

@@ -19,6 +19,7 @@ import (
 
 	"notebox/executor"
 	"notebox/runner"
+	"notebox/runner/pool"
 )
 
 func loadOpenAPI(t *testing.T, raw []byte) *openapi3.T {
@@ -88,7 +89,7 @@ func (unheeded) WriteHeader(int)             {}
 // requests that are good, against the document.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	s := newService(t, func(c *Config) {
-		c.Pool = func() runner.PoolStats { return runner.PoolStats{Size: 2, Warm: 1, Starting: 1, Sandboxes: 2} }
+		c.Pool = func() pool.Stats { return pool.Stats{Size: 2, Warm: 1, Starting: 1, Sandboxes: 2} }
 	})
 	doc := loadOpenAPI(t, s.get("/openapi.json").body)
 	s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {

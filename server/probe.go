@@ -10,6 +10,7 @@ import (
 
 	"notebox/executor"
 	"notebox/runner"
+	"notebox/runner/pool"
 )
 
 // DefaultProbeEvery is how long a good run proves that code can be run: longer
@@ -33,7 +34,7 @@ type prober struct {
 	runner   runner.Runner
 	spec     runner.Spec
 	every    time.Duration
-	pool     func() runner.PoolStats // may be nil
+	pool     func() pool.Stats // may be nil
 	now      func() time.Time
 	work     *sync.WaitGroup
 	life     context.Context

@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/pool"
 )
 
 // probing is a service whose probes a test answers.
 type probing struct {
 	*service
 	now     atomic.Int64 // seconds
-	stats   atomic.Pointer[runner.PoolStats]
+	stats   atomic.Pointer[pool.Stats]
 	probes  atomic.Int64
 	outcome atomic.Pointer[runFunc]
 	starts  atomic.Pointer[error] // why they fail
@@ -49,11 +50,11 @@ func (p *probeCount) counts() [2]int {
 
 func newProbing(t *testing.T) *probing {
 	p := new(probing)
-	p.stats.Store(&runner.PoolStats{Warm: 1})
+	p.stats.Store(&pool.Stats{Warm: 1})
 	p.service = newService(t, func(c *Config) {
 		c.Now = func() time.Time { return time.Unix(1_800_000_000+p.now.Load(), 0) }
 		c.Ready = func(context.Context) error { return nil }
-		c.Pool = func() runner.PoolStats { return *p.stats.Load() }
+		c.Pool = func() pool.Stats { return *p.stats.Load() }
 		c.Observer = &p.counted
 		c.Starts = func() error {
 			if why := p.starts.Load(); why != nil {
@@ -150,12 +151,12 @@ func TestReadyzIsRed(t *testing.T) {
 func TestReadyzIsRedWhileStartsFail(t *testing.T) {
 	for _, c := range []struct {
 		desc  string
-		stats runner.PoolStats
+		stats pool.Stats
 		runs  bool // of callers end well
 	}{
-		{desc: "one is warm, and good", stats: runner.PoolStats{Warm: 1}},
-		{desc: "others are being started", stats: runner.PoolStats{Starting: 2}},
-		{desc: "runs end well, as in sessions", stats: runner.PoolStats{Sessions: 1}, runs: true},
+		{desc: "one is warm, and good", stats: pool.Stats{Warm: 1}},
+		{desc: "others are being started", stats: pool.Stats{Starting: 2}},
+		{desc: "runs end well, as in sessions", stats: pool.Stats{Sessions: 1}, runs: true},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			p := newProbing(t)
@@ -185,13 +186,13 @@ func TestReadyzIsRedWhileStartsFail(t *testing.T) {
 func TestReadyzOfABusyService(t *testing.T) {
 	for _, c := range []struct {
 		desc   string
-		stats  runner.PoolStats
+		stats  pool.Stats
 		probe  runFunc
 		probes int64
 	}{
-		{"all run", runner.PoolStats{Running: 4, Sandboxes: 4}, failed(errors.New("never asked")), 0},
-		{"those that wait for runs are being started", runner.PoolStats{Starting: 2, Sandboxes: 2}, failed(errors.New("never asked")), 0},
-		{"one is warm, and then somebody else's", runner.PoolStats{Warm: 1}, failed(&runner.Error{Code: runner.CodeFull, Message: "no room"}), 1},
+		{"all run", pool.Stats{Running: 4, Sandboxes: 4}, failed(errors.New("never asked")), 0},
+		{"those that wait for runs are being started", pool.Stats{Starting: 2, Sandboxes: 2}, failed(errors.New("never asked")), 0},
+		{"one is warm, and then somebody else's", pool.Stats{Warm: 1}, failed(&runner.Error{Code: runner.CodeFull, Message: "no room"}), 1},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			p := newProbing(t)
@@ -205,7 +206,7 @@ func TestReadyzOfABusyService(t *testing.T) {
 	p := newProbing(t)
 	p.answer(endsWith(runner.StatusKilled))
 	require.Equal(t, 503, p.readyAfter(0))
-	p.stats.Store(&runner.PoolStats{Starting: 1})
+	p.stats.Store(&pool.Stats{Starting: 1})
 	require.Equal(t, 503, p.readyAfter(20), "being busy is no better news either")
 }
 

@@ -23,6 +23,7 @@ import (
 	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/runner"
+	"notebox/runner/pool"
 	"notebox/server/ask"
 	"notebox/server/body"
 	"notebox/server/dify"
@@ -50,7 +51,7 @@ type Config struct {
 	Starts func() error
 	// Pool tells what sandboxes there are; /readyz shows it to those who may
 	// call. May be nil.
-	Pool func() runner.PoolStats
+	Pool func() pool.Stats
 	// Prober is a Runner without admission, by which /readyz proves itself where no
 	// good run has ended within ProbeEvery, see probe.go. nil: it asks Ready alone.
 	Prober     runner.Runner
@@ -122,7 +123,7 @@ type Store = web.Store
 type Server struct {
 	*web.Kit
 	ready    *readiness
-	pool     func() runner.PoolStats
+	pool     func() pool.Stats
 	metrics  http.Handler
 	observer Observer
 	tracer   trace.Tracer

@@ -10,17 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/admission"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
+	"notebox/runner/session"
 )
 
 // TestAStartThatFails is told alike in every form of request, whatever the cause: come back.
 func TestAStartThatFails(t *testing.T) {
 	host := runnertest.NewFake()
 	host.OnStart = func(context.Context, runner.Environment) error { return errors.New("no epoll watches in /proc/sys/fs") }
-	pool := runner.NewPool(host.Engine("starts"), runner.PoolOptions{Log: slog.New(slog.DiscardHandler)})
+	pool := pool.New(host.Engine("starts"), pool.Options{Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { require.NoError(t, pool.Close(context.Background())) })
-	admission := runner.NewAdmission(runner.NewSingleUse(pool), runner.AdmissionLimits{MaxRunning: 4})
-	sessions := runner.NewLiveSessions(pool, admission, runner.SessionOptions{MaxSessions: 4, Log: slog.New(slog.DiscardHandler)})
+	admission := admission.New(pool, admission.Limits{MaxRunning: 4})
+	sessions := session.New(pool, admission, session.Options{MaxSessions: 4, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { require.NoError(t, sessions.Close(context.Background())) })
 	s := newService(t, func(c *Config) {
 		c.Runner, c.Sessions, c.Pool = admission, sessions, pool.Stats

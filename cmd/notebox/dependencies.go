@@ -18,6 +18,7 @@ import (
 	"notebox/environments"
 	"notebox/notebook"
 	"notebox/runner"
+	"notebox/runner/admission"
 	"notebox/server"
 )
 
@@ -83,7 +84,7 @@ func (s *dependencySettings) check() error {
 const off = "off"
 
 // openDependencies makes what installs packages, where requests may have them.
-func (p *program) openDependencies(ctx context.Context, cfg *server.Config, admission *runner.Admission, all []environments.Environment) error {
+func (p *program) openDependencies(ctx context.Context, cfg *server.Config, places *admission.Admission, all []environments.Environment) error {
 	s := &p.settings.dependencies
 	var images []string
 	possible := false
@@ -114,12 +115,12 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, admi
 	if err != nil {
 		return err
 	}
-	few := runner.NewAdmission(nil, runner.AdmissionLimits{
+	few := admission.New(nil, admission.Limits{
 		MaxRunning: s.installs, MaxWaiting: p.settings.admission.MaxWaiting, MaxWait: s.timeout,
 	})
 	own := p.ownAddresses()
 	p.packages, err = dependencies.New(ctx, dependencies.Options{
-		Runner:   admission,
+		Runner:   places,
 		Installs: few,
 		Images:   p.engine.Images(),
 		Network: func(hosts []string) (dependencies.Network, error) {
@@ -146,7 +147,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, admi
 	if err != nil {
 		return err
 	}
-	p.shareBetweenKeys(admission, few, p.packages)
+	p.shareBetweenKeys(places, few, p.packages)
 	cfg.Dependencies = p.packages
 	p.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

@@ -15,6 +15,8 @@ import (
 
 	"notebox/executor"
 	"notebox/runner"
+	"notebox/runner/admission"
+	"notebox/runner/pool"
 	"notebox/server"
 	"notebox/storage"
 )
@@ -50,7 +52,7 @@ type settings struct {
 	poolByUse         int
 	maxSandboxes      int
 	startTimeout      time.Duration
-	admission         runner.AdmissionLimits
+	admission         admission.Limits
 	drain             time.Duration
 	now               func() time.Time // of the keys' limits; nil: time.Now
 	difyRunTime       time.Duration    // of a Dify agent's runs; 0: dify.RunTime
@@ -134,7 +136,7 @@ func (s *settings) registerSandboxes(f *flag.FlagSet) {
 	f.StringVar(&s.runtime, "sandbox-runtime", "", "Start sandboxes with this OCI `runtime` of the Docker daemon: runsc, kata, crun. (default: the daemon's own)")
 	f.Var(&s.users, "sandbox-users", "Give sandboxes user ids from this range, `FIRST-LAST`: each sandbox takes two. (default: 65536-99999, or 10000-59999 if the daemon remaps users)")
 	f.StringVar(&s.serviceID, "service-id", "", "Mark this service's sandboxes on the Docker daemon with this `id`. (default: a random id in the state folder)")
-	f.DurationVar(&s.startTimeout, "start-timeout", runner.DefaultStartTimeout, "Give up on a sandbox that is not ready after this time.")
+	f.DurationVar(&s.startTimeout, "start-timeout", pool.DefaultStartTimeout, "Give up on a sandbox that is not ready after this time.")
 }
 
 func (s *settings) registerQueue(f *flag.FlagSet) {

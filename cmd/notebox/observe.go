@@ -14,7 +14,7 @@ import (
 	"notebox/environments"
 	"notebox/observe/metrics"
 	"notebox/observe/tracing"
-	"notebox/runner"
+	"notebox/runner/admission"
 	"notebox/server"
 )
 
@@ -88,7 +88,7 @@ func (p *program) openTracing(ctx context.Context) (trace.Tracer, error) {
 
 // observe puts metrics, and traces where there is a tracer, around the runner and
 // the store of a server.
-func (p *program) observe(cfg *server.Config, admission *runner.Admission, all []environments.Environment, tracer trace.Tracer) {
+func (p *program) observe(cfg *server.Config, admission *admission.Admission, all []environments.Environment, tracer trace.Tracer) {
 	var names []string
 	for _, e := range all {
 		names = append(names, e.Name)
@@ -119,6 +119,6 @@ func (p *program) observe(cfg *server.Config, admission *runner.Admission, all [
 		}
 	}
 	if every := p.settings.observe.probeEvery; every > 0 {
-		cfg.Prober, cfg.ProbeEvery = runner.NewSingleUse(p.pool), every
+		cfg.Prober, cfg.ProbeEvery = p.pool, every
 	}
 }

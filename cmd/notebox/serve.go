@@ -22,7 +22,10 @@ import (
 	"notebox/executor"
 	"notebox/observe/metrics"
 	"notebox/runner"
+	"notebox/runner/admission"
 	"notebox/runner/docker"
+	"notebox/runner/pool"
+	"notebox/runner/session"
 	"notebox/server"
 	"notebox/storage"
 )
@@ -79,8 +82,8 @@ type program struct {
 	store     *storage.Store
 	engine    *docker.Engine
 	installed *installed // which environments have their image
-	pool      *runner.Pool
-	sessions  *runner.LiveSessions // nil: there are none
+	pool      *pool.Pool
+	sessions  *session.Sessions // nil: there are none
 	metrics   *metrics.Metrics
 	packages  *dependencies.Layers // nil: no request may ask for any
 	reaped    int                  // sandboxes of an earlier process
@@ -240,14 +243,14 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 		byName[e.Name] = e
 	}
 	limits := func(name string) runner.Limits { return executor.LimitsOf(byName[name], s.limits) }
-	o := runner.PoolOptions{Limits: s.limits, LimitsOf: limits, ByUse: byUse, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Held: true, Log: p.log}
+	o := pool.Options{Limits: s.limits, LimitsOf: limits, ByUse: byUse, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Held: true, Log: p.log}
 	waiting := byUse
 	for _, e := range all {
 		if n := sizes[e.Name]; n > 0 {
 			if !p.installed.has(e.Name) {
 				return fmt.Errorf("--pool-size: %s has no image yet: make images builds it", e.Language)
 			}
-			stock := runner.StockOptions{Environment: executor.EnvironmentOf(e), Min: n, Max: 2 * n}
+			stock := pool.StockOptions{Environment: executor.EnvironmentOf(e), Min: n, Max: 2 * n}
 			if s.poolMax > 0 {
 				stock.Max = max(n, s.poolMax)
 			}
@@ -265,7 +268,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	if users.Room() < o.MaxSandboxes {
 		return fmt.Errorf("--sandbox-users: %d ids are enough for %d sandboxes, and there may be %d (--max-sandboxes)", users.Last-users.First+1, users.Room(), o.MaxSandboxes)
 	}
-	p.pool = runner.NewPool(p.engine, o)
+	p.pool = pool.New(p.engine, o)
 	p.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
@@ -288,7 +291,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 	if err != nil {
 		return err
 	}
-	admitted := runner.NewAdmission(runner.NewSingleUse(p.pool), p.settings.admission)
+	admitted := admission.New(p.pool, p.settings.admission)
 	p.shareBetweenKeys(admitted)
 	cfg := server.Config{
 		Runner:         admitted,

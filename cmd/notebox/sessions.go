@@ -8,6 +8,8 @@ import (
 
 	"notebox/executor"
 	"notebox/runner"
+	"notebox/runner/admission"
+	"notebox/runner/session"
 	"notebox/server"
 )
 
@@ -26,7 +28,7 @@ func (s *sessionSettings) register(f *flag.FlagSet) {
 	f.DurationVar(&s.ttl, "session-ttl", executor.DefaultSessionTTL, "End a session after this time, in use or not, unless it asks for another time.")
 	f.DurationVar(&s.maxTTL, "max-session-ttl", executor.DefaultMaxSessionTTL, "Let no session ask for a longer life.")
 	f.DurationVar(&s.idle, "session-idle", executor.DefaultSessionIdle, "End a session that nobody has used for this time, unless it asks for another time.")
-	f.IntVar(&s.max, "max-sessions", runner.DefaultMaxSessions, "Let at most this `number` of sessions be open, each with a sandbox of its own; with 0 none may be opened, and the sessions of an earlier process end.")
+	f.IntVar(&s.max, "max-sessions", session.DefaultMaxSessions, "Let at most this `number` of sessions be open, each with a sandbox of its own; with 0 none may be opened, and the sessions of an earlier process end.")
 }
 
 func (s *sessionSettings) check() error {
@@ -45,9 +47,9 @@ func (s *sessionSettings) check() error {
 
 // openSessions goes on with what an earlier process has left of sessions, and removes
 // what else it has left.
-func (p *program) openSessions(ctx context.Context, cfg *server.Config, admission *runner.Admission) error {
+func (p *program) openSessions(ctx context.Context, cfg *server.Config, admission *admission.Admission) error {
 	if s := p.settings.sessions; s.max > 0 {
-		p.sessions = runner.NewLiveSessions(p.pool, admission, runner.SessionOptions{
+		p.sessions = session.New(p.pool, admission, session.Options{
 			MaxSessions: s.max,
 			Shared:      func() bool { return p.keys.Len() > 1 },
 			RecordDir:   p.state.path("sessions"),

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
-	"notebox/runner"
+	"notebox/runner/pool"
 )
 
 // A warm sandbox has imported libraries before it has a job. These tests hold what
@@ -72,13 +72,13 @@ func executeWarm(t *testing.T, p *program, request map[string]any) reply {
 }
 
 // poolOf asks a service that is ready.
-func poolOf(t *testing.T, url string) runner.PoolStats {
+func poolOf(t *testing.T, url string) pool.Stats {
 	t.Helper()
 	status, raw := get(t, url+"/readyz")
 	require.Equal(t, http.StatusOK, status, "%s", raw)
 	var ready struct {
 		Status string
-		Pool   runner.PoolStats
+		Pool   pool.Stats
 	}
 	decode(t, raw, &ready)
 	return ready.Pool

@@ -19,6 +19,7 @@ import (
 	"notebox/executor/intake"
 	"notebox/runner"
 	"notebox/runner/docker"
+	"notebox/runner/pool"
 	"notebox/storage"
 )
 
@@ -47,7 +48,7 @@ func run(ctx context.Context, folder, program string) (err error) {
 		return err
 	}
 	defer engine.Close(ctx)
-	pool := runner.NewPool(engine, runner.PoolOptions{Limits: runner.DefaultLimits(), Log: slog.Default()})
+	pool := pool.New(engine, pool.Options{Limits: runner.DefaultLimits(), Log: slog.Default()})
 	defer pool.Close(ctx)
 	if folder, err = filepath.Abs(folder); err != nil {
 		return err
@@ -68,7 +69,7 @@ func run(ctx context.Context, folder, program string) (err error) {
 	if err != nil {
 		return err
 	}
-	x, err := executor.New(executor.Config{Runner: runner.NewSingleUse(pool), Store: store, Environments: all, Intake: in})
+	x, err := executor.New(executor.Config{Runner: pool, Store: store, Environments: all, Intake: in})
 	if err != nil {
 		return err
 	}

@@ -9,14 +9,15 @@ import (
 
 	"notebox/executor/problem"
 	"notebox/runner"
+	"notebox/runner/admission"
 )
 
 // Intake takes requests in: it bounds how many are read at one time, and for whom, and has
 // a folder for what they send until it is run.
 type Intake struct {
 	dir    string
-	places Places            // large requests that are taken in at one time
-	turns  *runner.Admission // large texts that are decoded at one time
+	places Places               // large requests that are taken in at one time
+	turns  *admission.Admission // large texts that are decoded at one time
 	probe  *diskProbe
 	log    *slog.Logger
 }
@@ -35,7 +36,7 @@ func New(dir string, most int, share func() bool, log *slog.Logger) (*Intake, er
 	return &Intake{
 		dir: dir, log: log, probe: newDiskProbe(dir),
 		places: Places{Most: most, Share: share, What: "large requests", Are: "are being read", RetryAfter: intakeRetry},
-		turns:  runner.NewAdmission(nil, runner.AdmissionLimits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
+		turns:  admission.New(nil, admission.Limits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
 	}, nil
 }
 

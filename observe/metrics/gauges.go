@@ -5,6 +5,7 @@ import (
 
 	"notebox/dependencies"
 	"notebox/runner"
+	"notebox/runner/session"
 )
 
 // gauges are what is asked for when somebody reads: the pool once for all of its
@@ -70,7 +71,7 @@ func (g *gauges) collectPackages(out chan<- prometheus.Metric, put func(*prometh
 }
 
 func (g *gauges) collectSessions(out chan<- prometheus.Metric, put func(*prometheus.Desc, int, ...string)) {
-	var now runner.SessionStats
+	var now session.Stats
 	if g.sources.Sessions != nil {
 		now = g.sources.Sessions()
 	}

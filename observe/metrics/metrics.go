@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"notebox/dependencies"
-	"notebox/runner"
+	"notebox/runner/pool"
+	"notebox/runner/session"
 	"notebox/server"
 )
 
@@ -28,9 +29,9 @@ const readAtOnce = 4
 // Sources are asked when somebody reads the metrics. None may wait; all must be set, but
 // for Sessions and Packages where there are none.
 type Sources struct {
-	Pool     func() runner.PoolStats
+	Pool     func() pool.Stats
 	Runs     func() (running, waiting int)
-	Sessions func() runner.SessionStats
+	Sessions func() session.Stats
 	Packages func() dependencies.Stats // nil where requests can have none
 	// Environments are the names that runs can have as their environment; another
 	// counts as "other".

@@ -13,18 +13,20 @@ import (
 
 	"notebox/observe/metrics"
 	"notebox/runner"
+	"notebox/runner/pool"
+	"notebox/runner/session"
 )
 
 // newMetrics returns Metrics that have seen a request, as those series come with
 // the first one.
 func newMetrics() *metrics.Metrics {
 	m := metrics.New(metrics.Sources{
-		Pool: func() runner.PoolStats {
-			return runner.PoolStats{Size: 3, Warm: 2, Starting: 1, Running: 4, Sessions: 7, Removing: 1, Sandboxes: 15}
+		Pool: func() pool.Stats {
+			return pool.Stats{Size: 3, Warm: 2, Starting: 1, Running: 4, Sessions: 7, Removing: 1, Sandboxes: 15}
 		},
 		Runs: func() (int, int) { return 4, 7 },
-		Sessions: func() runner.SessionStats {
-			return runner.SessionStats{Open: 7, Running: 1, Idle: 5, Opened: 10, Ended: map[runner.GoneReason]int{runner.GoneIdle: 3}}
+		Sessions: func() session.Stats {
+			return session.Stats{Open: 7, Running: 1, Idle: 5, Opened: 10, Ended: map[runner.GoneReason]int{runner.GoneIdle: 3}}
 		},
 		Environments: []string{"jupyter"},
 	})

@@ -18,7 +18,8 @@ import (
 	"notebox/environments"
 	"notebox/observe/metrics"
 	"notebox/observe/tracing"
-	"notebox/runner"
+	"notebox/runner/admission"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
 	"notebox/server"
 	"notebox/storage"
@@ -57,9 +58,9 @@ func newService(t *testing.T, tracer trace.Tracer, change ...func(*server.Config
 	t.Cleanup(s.host.Close)
 	s.host.On("1+1", func(*runnertest.Kernel) {}) // what /readyz runs
 	log := slog.New(tracing.LogHandler(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	pool := runner.NewPool(s.host.Engine("test"), runner.PoolOptions{Log: log})
+	pool := pool.New(s.host.Engine("test"), pool.Options{Log: log})
 	t.Cleanup(func() { require.NoError(t, pool.Close(context.Background())) })
-	admission := runner.NewAdmission(runner.NewSingleUse(pool), runner.AdmissionLimits{MaxRunning: 4, MaxWaiting: 4, MaxWait: time.Minute})
+	admission := admission.New(pool, admission.Limits{MaxRunning: 4, MaxWaiting: 4, MaxWait: time.Minute})
 	store, err := storage.Open(t.Context(), storage.Options{URL: "mem://"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -69,7 +70,7 @@ func newService(t *testing.T, tracer trace.Tracer, change ...func(*server.Config
 	})
 	cfg := server.Config{
 		Runner: s.metrics.Runner(admission), Store: store,
-		Metrics: s.metrics.Handler(), Observer: s.metrics, Pool: pool.Stats, Prober: runner.NewSingleUse(pool),
+		Metrics: s.metrics.Handler(), Observer: s.metrics, Pool: pool.Stats, Prober: pool,
 		Environments: []environments.Environment{{Name: "jupyter", Language: "python", Kernel: environments.Kernel{Name: "python3"}, Image: "fake", MediaTypes: []string{"text/x-python"}}},
 		TempDir:      t.TempDir(), Log: log,
 	}

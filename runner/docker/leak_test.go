@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
 )
 
@@ -22,8 +23,8 @@ func TestNothingGrows(t *testing.T) {
 	before := held(t)
 	e, err := New(Options{ServiceID: "test-grows-" + strings.ToLower(rand.Text()), Log: testLog(t)})
 	require.NoError(t, err)
-	pool := runner.NewPool(e, runner.PoolOptions{Log: testLog(t)})
-	single := runner.NewSingleUse(pool)
+	pool := pool.New(e, pool.Options{Log: testLog(t)})
+	single := pool
 	for _, cell := range []string{runnertest.CellHello, runnertest.CellKill, runnertest.CellSleep} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		sink := runnertest.NewRecorder(t)

@@ -11,6 +11,7 @@ import (
 
 	"notebox/dependencies"
 	"notebox/runner"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
 )
 
@@ -60,11 +61,11 @@ func TestPackagesThatWait(t *testing.T) {
 			require.Eventually(t, func() bool { return images.Remove(context.Background(), i) == nil }, time.Minute, 100*time.Millisecond)
 		}
 	})
-	pool := runner.NewPool(e, runner.PoolOptions{ByUse: 1, Limits: waitingLimits(), Log: testLog(t)})
+	pool := pool.New(e, pool.Options{ByUse: 1, Limits: waitingLimits(), Log: testLog(t)})
 	t.Cleanup(func() { require.NoError(t, pool.Close(context.Background())) })
 	run := func(env runner.Environment, code string) (*runner.Outcome, string, error) {
 		sink := runnertest.NewRecorder(t)
-		out, err := runner.NewSingleUse(pool).Run(t.Context(), runner.Spec{ID: "waits", Environment: env, Notebook: runnertest.Notebook(code), Limits: waitingLimits()}, sink)
+		out, err := pool.Run(t.Context(), runner.Spec{ID: "waits", Environment: env, Notebook: runnertest.Notebook(code), Limits: waitingLimits()}, sink)
 		return out, sink.Files()["out"], err
 	}
 	warm := func() { // the one of before has ended by then

@@ -13,7 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/admission"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
+	"notebox/runner/session"
 )
 
 // sessionPatience is how long a step on a busy host may take.
@@ -28,8 +31,8 @@ type liveSession struct {
 func openSession(t *testing.T, spec runner.SessionSpec) liveSession {
 	t.Helper()
 	e := newEngine(t, "test-session-"+strings.ToLower(rand.Text()))
-	pool := runner.NewPool(e, runner.PoolOptions{Log: testLog(t)})
-	all := runner.NewLiveSessions(pool, runner.NewAdmission(runner.NewSingleUse(pool), runner.AdmissionLimits{MaxRunning: 4}), runner.SessionOptions{MaxWait: sessionPatience, Log: testLog(t)})
+	pool := pool.New(e, pool.Options{Log: testLog(t)})
+	all := session.New(pool, admission.New(pool, admission.Limits{MaxRunning: 4}), session.Options{MaxWait: sessionPatience, Log: testLog(t)})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), sessionPatience)
 		defer cancel()

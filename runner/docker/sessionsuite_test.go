@@ -10,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/admission"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
+	"notebox/runner/session"
 )
 
 // TestSessions runs on containers, which are few at one time so that a small machine
@@ -22,9 +25,9 @@ func TestSessions(t *testing.T) {
 	runnertest.TestSessions(t, runnertest.SessionHarness{
 		Sessions: func(t *testing.T) runner.Sessions {
 			service := "test-sessions-" + strings.ToLower(rand.Text())
-			pool := runner.NewPool(newEngine(t, service), runner.PoolOptions{Log: testLog(t)})
-			admission := runner.NewAdmission(runner.NewSingleUse(pool), runner.AdmissionLimits{MaxRunning: 2})
-			all := runner.NewLiveSessions(pool, admission, runner.SessionOptions{Log: testLog(t)})
+			pool := pool.New(newEngine(t, service), pool.Options{Log: testLog(t)})
+			admission := admission.New(pool, admission.Limits{MaxRunning: 2})
+			all := session.New(pool, admission, session.Options{Log: testLog(t)})
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()

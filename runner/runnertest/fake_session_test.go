@@ -9,7 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/admission"
+	"notebox/runner/pool"
 	"notebox/runner/runnertest"
+	"notebox/runner/session"
 )
 
 func TestFakeSessions(t *testing.T) {
@@ -19,8 +22,8 @@ func TestFakeSessions(t *testing.T) {
 		Sessions: func(t *testing.T) runner.Sessions {
 			log := slog.New(slog.NewTextHandler(t.Output(), nil))
 			host := runnertest.NewFake()
-			pool := runner.NewPool(host.Engine("test"), runner.PoolOptions{Log: log})
-			all := runner.NewLiveSessions(pool, runner.NewAdmission(nil, runner.AdmissionLimits{MaxRunning: 2}), runner.SessionOptions{Log: log})
+			pool := pool.New(host.Engine("test"), pool.Options{Log: log})
+			all := session.New(pool, admission.New(nil, admission.Limits{MaxRunning: 2}), session.Options{Log: log})
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()

@@ -9,29 +9,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/pool"
 )
 
 // Once makes one run on an engine, with a sandbox that is started for it, and
 // returns when that is removed, or cannot be.
 func Once(ctx context.Context, e runner.Engine, log *slog.Logger, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
-	pool := runner.NewPool(e, runner.PoolOptions{Log: log})
+	pool := pool.New(e, pool.Options{Log: log})
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_ = pool.Close(ctx) // what is left is what callers look for
 	}()
-	return runner.NewSingleUse(pool).Run(ctx, spec, events)
+	return pool.Run(ctx, spec, events)
 }
 
 // Single returns a Runner on an engine without a pool. What it has started is gone
 // at the end of the test.
 func Single(t *testing.T, e runner.Engine, log *slog.Logger) runner.Runner {
 	t.Helper()
-	pool := runner.NewPool(e, runner.PoolOptions{Log: log})
+	pool := pool.New(e, pool.Options{Log: log})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		require.NoError(t, pool.Close(ctx))
 	})
-	return runner.NewSingleUse(pool)
+	return pool
 }

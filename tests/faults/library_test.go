@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
-	"notebox/runner"
+	"notebox/runner/admission"
 	"notebox/runner/docker"
+	"notebox/runner/pool"
 	"notebox/server"
 	"notebox/storage"
 )
@@ -63,7 +64,7 @@ func newLibrary(t *testing.T, c *clock, wrap func(*storage.Store) server.Store) 
 	}
 	engine, err := docker.New(docker.Options{ServiceID: filepath.Base(suite.folder) + "-" + filepath.Base(filepath.Dir(folder)), Log: log})
 	require.NoError(t, err)
-	pool := runner.NewPool(engine, runner.PoolOptions{Log: log})
+	pool := pool.New(engine, pool.Options{Log: log})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -71,7 +72,7 @@ func newLibrary(t *testing.T, c *clock, wrap func(*storage.Store) server.Store) 
 		require.NoError(t, engine.Close(ctx))
 	})
 	s, err := server.New(server.Config{
-		Runner: runner.NewAdmission(runner.NewSingleUse(pool), runner.AdmissionLimits{MaxRunning: 2, MaxWaiting: 2, MaxWait: patience}),
+		Runner: admission.New(pool, admission.Limits{MaxRunning: 2, MaxWaiting: 2, MaxWait: patience}),
 		Store:  store, Environments: all, TempDir: filepath.Join(folder, "uploads"), Log: log, Now: c.now,
 	})
 	require.NoError(t, err)

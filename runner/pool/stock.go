@@ -1,0 +1,121 @@
+package pool
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"notebox/runner"
+	"notebox/runner/internal/conversation"
+)
+
+// stock is what a Pool has of one environment. It is guarded by the pool's lock.
+type stock struct {
+	StockOptions
+	limits  runner.Limits               // of its sandboxes
+	byUse   bool                        // there because of runs, and not for good
+	used    time.Time                   // when a run last asked for one
+	target  int                         // how many are to be warm
+	proven  bool                        // one of it has started: what is by use is started ahead from then on
+	warm    []*warmSandbox              // the oldest first
+	filling []*filling                  // being started for the stock, the oldest first
+	missed  bool                        // since the last tick: somebody found none that was warm
+	pauses  *backoff.ExponentialBackOff // before the next start, if the last one failed
+	resume  time.Time                   // when it may be; zero for now
+}
+
+// stockKey says which sandboxes are alike: an environment's name, its image, which
+// holds its packages, and the kernel that runs in it.
+type stockKey struct{ environment, image, kernel string }
+
+func keyOf(env runner.Environment) stockKey {
+	return stockKey{env.Name, env.Image, env.Kernel.Spec()}
+}
+
+// fits reports whether its sandboxes are good for a run.
+func (s *stock) fits(l runner.Limits) bool { return ofContainer(l) == ofContainer(s.limits) }
+
+// warmSandbox is one that is ready and waits for a job.
+type warmSandbox struct {
+	*conversation.Conversation
+	since time.Time
+}
+
+// filling is a start for the stock. A run that finds nothing warm claims it.
+type filling struct {
+	claim chan<- claimed // of the run that waits for it; nil where none does
+	hurry chan struct{}  // closed when it is claimed
+}
+
+// claimed is what comes of a start that a run waits for.
+type claimed struct {
+	c   *conversation.Conversation
+	err error
+}
+
+// take returns the oldest that is warm, or nil. One that has ended stays, for
+// those who were told of it to remove.
+func (s *stock) take() *conversation.Conversation {
+	for i, w := range s.warm {
+		if w.Over() == nil {
+			s.warm = slices.Delete(s.warm, i, i+1)
+			return w.Conversation
+		}
+	}
+	return nil
+}
+
+// claim takes a start that nobody has claimed, or returns nil.
+func (s *stock) claim() <-chan claimed {
+	for _, f := range s.filling {
+		if f.claim == nil {
+			ready := make(chan claimed, 1)
+			f.claim = ready
+			close(f.hurry)
+			return ready
+		}
+	}
+	return nil
+}
+
+// newStock returns one that has nothing yet.
+func newStock(o StockOptions, l runner.Limits) *stock {
+	return &stock{StockOptions: o, limits: l, target: o.Min, pauses: newPauses()}
+}
+
+// disappoint lowers the target of a stock by use one of whose sandboxes did not last, until
+// the next run that misses one: its packages may be the cause, and the cost nobody's.
+func (s *stock) disappoint() {
+	if s.byUse {
+		s.target = max(0, s.target-1)
+	}
+}
+
+// coming is how many are warm or will be, for nobody in particular.
+func (s *stock) coming() int {
+	n := len(s.warm)
+	for _, f := range s.filling {
+		if f.claim == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// recovered has the stock filled again at once.
+func (s *stock) recovered() {
+	s.pauses.Reset()
+	s.resume = time.Time{}
+}
+
+// cold is the same environment with nothing done ahead.
+func cold(e runner.Environment) runner.Environment {
+	e.Kernel.WarmUp = nil
+	return e
+}
+
+// ofContainer leaves of limits what a container is made with.
+func ofContainer(l runner.Limits) runner.Limits {
+	return runner.Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize, Inodes: l.Inodes}
+}

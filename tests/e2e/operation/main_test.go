@@ -1,0 +1,13 @@
+package operation
+
+import (
+	"os"
+	"testing"
+
+	"notebox/tests/e2e/service"
+)
+
+// shared is the service of those tests that need none of their own.
+var shared service.Service
+
+func TestMain(m *testing.M) { os.Exit(service.Main(m, &shared, "^TestHoldings$")) }

@@ -127,6 +127,7 @@ func headings(t *testing.T, path string) (anchors []string) {
 
 // TestNoticeIsCurrent: NOTICE names what the program is made of now.
 func TestNoticeIsCurrent(t *testing.T) {
+	t.Parallel()
 	out, err := exec.Command("../../../scripts/notice.sh", "--check").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

@@ -47,7 +47,10 @@ var soakKinds = []struct {
 
 // TestSoak has many runs, half of them one after another, half many at a time.
 // After them the service holds what it held before.
-func TestSoak(t *testing.T) { t.Run("G13", backToTheBaseline) }
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	t.Run("G13", backToTheBaseline)
+}
 
 func backToTheBaseline(t *testing.T) {
 	runs := soakRuns

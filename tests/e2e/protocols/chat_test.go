@@ -45,6 +45,7 @@ func modelVariables(model *agenttest.Server) []string {
 
 // TestChat has real sandboxes, and a script for a model.
 func TestChat(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "numbers.txt"), []byte("1 2 3 36\n"), 0o600))
 	model := agenttest.New(t,
@@ -86,6 +87,7 @@ func TestChat(t *testing.T) {
 }
 
 func TestChatSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	t.Cleanup(keys.Close)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))

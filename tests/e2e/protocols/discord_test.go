@@ -60,6 +60,7 @@ func discordBot(t *testing.T, env []string, flags ...string) *starter.Process {
 // 9,000 characters, and a connection that breaks in the middle. The model and Discord are
 // scripts on loopback; the bot, its client of Discord, and the sandboxes are real.
 func TestDiscordDialogue(t *testing.T) {
+	t.Parallel()
 	long := longAnswer()
 	model := agenttest.New(t,
 		agenttest.Dialogue{Question: "Draw the rides", Turns: []agenttest.Turn{
@@ -133,6 +134,7 @@ func textLines(text string) (out []string) {
 
 // TestDiscordExample runs the program that people copy, as it is.
 func TestDiscordExample(t *testing.T) {
+	t.Parallel()
 	model := agenttest.New(t, agenttest.Dialogue{Question: "sum", Turns: []agenttest.Turn{
 		{Calls: python("print(sum(range(1, 101)))"), Expect: []string{"a chat on Discord"}},
 		{Text: "It is {{tool:(\\d+)}}."},
@@ -157,6 +159,7 @@ func TestDiscordExample(t *testing.T) {
 }
 
 func TestDiscordStart(t *testing.T) {
+	t.Parallel()
 	model := agenttest.New(t)
 	server := discordtest.New(t)
 	whole := map[string]string{

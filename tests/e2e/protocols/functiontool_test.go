@@ -84,6 +84,7 @@ func say(t *testing.T, file, folder string, env ...string) string {
 // script, the clients are the official ones, and the code runs in a sandbox. The model
 // forgets to write JSON, which a caller need not notice.
 func TestFunctionToolExamples(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		file   string
 		folder string // where it is run; "": in an empty one
@@ -95,6 +96,7 @@ func TestFunctionToolExamples(t *testing.T) {
 		{"functiontool-vercel-ai/functiontool.ts", "", agenttest.Code("execute_python", "print(sum(range(1, 101)))")}, // the SDK itself wants JSON
 	} {
 		t.Run(filepath.Dir(c.file), func(t *testing.T) {
+			t.Parallel()
 			model := agenttest.New(t, agenttest.Dialogue{Question: exampleQuestion, Turns: []agenttest.Turn{
 				{Calls: []agenttest.Call{c.call}},
 				{Text: "It is {{tool}}.", Expect: []string{"5050"}},
@@ -112,8 +114,10 @@ func TestFunctionToolExamples(t *testing.T) {
 // TestOpenAPIExamples: the clients that well-known generators make of both documents, with no
 // warning, have strict types that fit, and run a plot.
 func TestOpenAPIExamples(t *testing.T) {
+	t.Parallel()
 	for _, file := range []string{"openapi-python/plot.py", "openapi-typescript/plot.ts"} {
 		t.Run(filepath.Dir(file), func(t *testing.T) {
+			t.Parallel()
 			out := say(t, "../../../examples/"+file, "", "NOTEBOX_URL="+shared.URL)
 			require.Regexp(t, `^native: image_0\.png, \d{3} x \d{3}\nnotebook: 42\ndify: image_0\.png\n$`, out)
 		})

@@ -17,6 +17,7 @@ import (
 // TestMCPOverStdio has the official client speak to the subcommand, and that to the
 // real service.
 func TestMCPOverStdio(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	program, err := starter.Notebox()
@@ -60,6 +61,7 @@ func TestMCPOverStdio(t *testing.T) {
 }
 
 func TestMCPOverStdioSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := "http://" + free.Addr().String()

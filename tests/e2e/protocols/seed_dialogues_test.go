@@ -115,8 +115,10 @@ func askRun(t *testing.T, p *service.Service, path, question string) ran {
 }
 
 func TestSeedDialogues(t *testing.T) {
+	t.Parallel()
 	for _, api := range []provider.API{provider.Chat, provider.Responses, provider.Claude} {
 		t.Run(string(api), func(t *testing.T) {
+			t.Parallel()
 			p := withModel(t, api, seedDialogues...)
 
 			r := askRun(t, p, "/run", "What is 5 factorial?")
@@ -155,6 +157,7 @@ func TestSeedDialogues(t *testing.T) {
 // TestAccidents is the fourth question: the file agent finds the data in a folder of
 // the host and hands it over, the code agent computes what matters most.
 func TestAccidents(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	writeAccidents(t, filepath.Join(folder, "traffic", "accidents.csv"))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, ".env"), []byte("SECRET=hidden-key"), 0o600))
@@ -248,6 +251,7 @@ func writeAccidents(t *testing.T, name string) {
 
 // TestRunWithoutAModel says how to get one.
 func TestRunWithoutAModel(t *testing.T) {
+	t.Parallel()
 	status, raw := service.Post(t, shared.URL+"/run", "application/json", []byte(`{}`))
 	require.Equal(t, http.StatusBadRequest, status)
 	require.JSONEq(t, `{"error":"Missing input field"}`, string(raw))
@@ -263,6 +267,7 @@ func TestRunWithoutAModel(t *testing.T) {
 
 // TestAConversationInASession keeps variables and files between questions, over HTTP.
 func TestAConversationInASession(t *testing.T) {
+	t.Parallel()
 	model := agenttest.New(t,
 		agenttest.Dialogue{Question: "Remember", Turns: []agenttest.Turn{{Calls: python("x = open('/mnt/data/in/a b.txt').read()\nprint('read', x)"), Expect: []string{"/mnt/data/in/a b.txt (2 bytes)"}}, {Text: "Yes."}}},
 		agenttest.Dialogue{Question: "What", Turns: []agenttest.Turn{{Calls: python("print('kept', x)")}, {Text: "{{tool:kept (\\d+)}}"}}},

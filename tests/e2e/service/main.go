@@ -15,10 +15,6 @@ import (
 	"notebox/tests/starter"
 )
 
-// atOnce is how many tests of a package go on at one time, whatever the cores: they wait
-// more than they work.
-const atOnce = "4"
-
 // serviceID is of the service that a package's tests share. The others have ids that begin
 // with it: a service removes what carries its own id when it starts.
 var serviceID = fmt.Sprintf("test-%d", os.Getpid())
@@ -53,9 +49,6 @@ func Main(m *testing.M, shared *Service, withoutContainers string) int {
 }
 
 func (s *Service) open() error {
-	if err := flag.Set("test.parallel", atOnce); err != nil {
-		return err
-	}
 	folder, err := os.MkdirTemp("", "notebox-test-")
 	if err != nil {
 		return err

@@ -145,7 +145,7 @@ func TestTimeoutKeepsTheLine(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	p := service.Start(t, "cancelled", "--drain", "100ms", "--pool-size", "1")
-	require.Eventually(t, func() bool { return p.Metric(t, `notebox_pool_sandboxes{state="warm"}`) > 0 }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return p.Sandboxes(t, "warm") > 0 }, time.Minute, 20*time.Millisecond)
 	stopped := make(chan error, 1)
 	time.AfterFunc(intoTheRun, func() { stopped <- p.Stop(context.Background()) })
 	r := p.Execute(t, map[string]any{"code": "print('before', flush=True)\nimport time\ntime.sleep(60)"})

@@ -16,7 +16,7 @@ import (
 func TestReadyzRunsCode(t *testing.T) {
 	t.Parallel()
 	p := service.Start(t, "observe", "--pool-size", "1")
-	require.Eventually(t, func() bool { return p.Metric(t, `notebox_pool_sandboxes{state="warm"}`) > 0 }, 2*time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return p.Sandboxes(t, "warm") > 0 }, 2*time.Minute, 20*time.Millisecond)
 
 	const probes = `notebox_readiness_probes_total{result="ok"}`
 	const runs = `notebox_runs_total{environment="jupyter",status="ok"}`

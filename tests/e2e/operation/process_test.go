@@ -11,5 +11,5 @@ import (
 // TestSecondServiceInOneStateFolder is refused.
 func TestSecondServiceInOneStateFolder(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, service.Options{Folder: shared.Folder}.Refused(t), "another notebox uses the state folder")
+	require.ErrorContains(t, service.Options{Flags: []string{"--state-dir", shared.Folder + "/state"}}.Refused(t), "another notebox uses the state folder")
 }

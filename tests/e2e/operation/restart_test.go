@@ -55,7 +55,7 @@ func TestRestartAfterSigkill(t *testing.T) {
 	async := service.Ask(t, http.MethodPost, execute(), fmt.Sprintf(once, 60), "Prefer: respond-async")
 	require.Equal(t, http.StatusAccepted, async.Status, "%s", async.Body)
 	cutOffAt := async.Header.Get("Location")
-	require.Eventually(t, func() bool { return p.Pool(t).Running == 4 }, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return p.Sandboxes(t, "running") == 4 }, 30*time.Second, 20*time.Millisecond)
 	before := service.Containers(t, p.ID)
 	require.GreaterOrEqual(t, len(before), 4)
 	p.Kill()
@@ -119,7 +119,7 @@ func TestCancelAnAsynchronousRun(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, async.Status, "%s", async.Body)
 	url := p.URL + async.Header.Get("Location")
 	require.Equal(t, "running", stateOf(t, url))
-	require.Eventually(t, func() bool { return p.Pool(t).Running > 0 }, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return p.Sandboxes(t, "running") > 0 }, 30*time.Second, 50*time.Millisecond)
 	time.Sleep(2 * time.Second) // into the run itself
 	require.Equal(t, http.StatusAccepted, service.Ask(t, http.MethodDelete, url, "").Status)
 	require.Eventually(t, func() bool { return stateOf(t, url) == "cancelled" }, 5*time.Second, 50*time.Millisecond)

@@ -109,8 +109,9 @@ func TestManySessions(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, http.StatusGone, a.Status, "%s", a.Body)
 	}
-	stats := p.Pool(t)
-	require.Zero(t, stats.Sandboxes, "%+v", stats)
+	for _, state := range []string{"warm", "starting", "running", "session", "removing"} {
+		require.Zero(t, p.Sandboxes(t, state), state)
+	}
 	uploads, err := os.ReadDir(p.Folder + "/state/uploads")
 	require.NoError(t, err)
 	require.Empty(t, uploads)

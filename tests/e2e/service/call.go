@@ -90,7 +90,7 @@ func (s *Service) Execute(t *testing.T, request map[string]any) Reply {
 // ExecuteWarm runs a request in a sandbox that has imported all that it is to.
 func (s *Service) ExecuteWarm(t *testing.T, request map[string]any) Reply {
 	t.Helper()
-	require.Eventually(t, func() bool { return s.Pool(t).Warm > 0 }, 2*time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Sandboxes(t, "warm") > 0 }, 2*time.Minute, 20*time.Millisecond)
 	return s.Execute(t, request)
 }
 

@@ -119,6 +119,13 @@ func (s *Service) Metric(t *testing.T, series string) float64 {
 	return value
 }
 
+// Sandboxes is how many the pool has in a state: warm, starting, running, session or
+// removing. Unlike Pool, it has the service prove nothing by a run of its own.
+func (s *Service) Sandboxes(t *testing.T, state string) int {
+	t.Helper()
+	return int(s.Metric(t, `notebox_pool_sandboxes{state="`+state+`"}`))
+}
+
 // Available are the names of the environments whose images are there.
 func (s *Service) Available(t *testing.T) map[string]bool {
 	t.Helper()

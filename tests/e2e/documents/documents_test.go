@@ -1,3 +1,4 @@
+// Package documents holds tests alone: what the documents say of the program and the tree is so.
 package documents
 
 import (

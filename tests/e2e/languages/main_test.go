@@ -1,3 +1,5 @@
+// Package languages holds tests alone: what code meets in a sandbox, in each language. Its
+// kernels are held against Jupyter's own, warm ones against those that are started anew.
 package languages
 
 import (

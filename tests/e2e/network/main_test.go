@@ -1,3 +1,5 @@
+// Package network holds tests alone: what runs reach outside, and the packages that requests
+// ask for. The internet and the registries are servers of the tests' own on loopback.
 package network
 
 import (

@@ -360,6 +360,7 @@ func TestNoCodeOfPackagesRuns(t *testing.T) {
 	for language, names := range asked {
 		for _, name := range names {
 			t.Run(language+" "+name, func(t *testing.T) {
+				t.Parallel()
 				if name == "extra" {
 					name = "extra[more]"
 				}

@@ -1,3 +1,5 @@
+// Package operation holds tests alone: what an operator meets. Services are killed and start
+// again, are full, lose their store, and hold in the end what they held before.
 package operation
 
 import (

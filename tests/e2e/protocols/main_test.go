@@ -1,3 +1,5 @@
+// Package protocols holds tests alone: who speaks to the service, and what each is answered.
+// Models, Discord and Dify are scripts; clients, sandboxes and files are real.
 package protocols
 
 import (

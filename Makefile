@@ -69,7 +69,7 @@ bench: build images ## measure against docker run, about an hour on 2 idle cores
 	go run ./tests/bench $(ARGS)
 
 soak: image ## 1,000 runs, after which the service holds what it held before
-	NOTEBOX_SOAK_RUNS=1000 go test ./cmd/notebox -run '^TestSoak$$' -count 1 -timeout 2h -v
+	NOTEBOX_SOAK_RUNS=1000 go test ./tests/e2e/operation -run '^TestSoak$$' -count 1 -timeout 2h -v
 
 load: image ## good requests beside bad ones, 2 times 2 minutes on an idle machine; ARGS="-seed …"
 	@cd tests/adversarial && NOTEBOX_LOAD_SECONDS=120 go test -count 1 -run '^TestUnderLoad$$' -timeout 30m -v $(ARGS)

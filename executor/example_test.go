@@ -14,7 +14,7 @@ import (
 	"notebox/storage"
 )
 
-// drawing stands for a real runner, such as runner.NewSingleUse: whatever it is given, it
+// drawing stands for a real runner, such as pool.Pool: whatever it is given, it
 // shows a picture and leaves a file.
 type drawing struct{}
 

@@ -15,7 +15,7 @@ import (
 	"notebox/storage"
 )
 
-// echo stands for a real runner, such as runner.NewSingleUse: it ends every run
+// echo stands for a real runner, such as pool.Pool: it ends every run
 // at once and well.
 type echo struct{}
 

@@ -48,8 +48,10 @@ var cloudSuite = []struct {
 }
 
 func TestClouds(t *testing.T) {
+	t.Parallel()
 	for _, cloud := range clouds {
 		t.Run(cloud.desc, func(t *testing.T) {
+			t.Parallel()
 			c := cloud.start(t)
 			for _, test := range cloudSuite {
 				t.Run(test.desc, func(t *testing.T) { test.run(t, c) })

@@ -15,7 +15,6 @@ func (p *program) openKeys() (err error) {
 	p.keys, err = access.Open(p.settings.apiKeysFile, access.Options{
 		UsageFile: p.state.path("cpu-used.json"),
 		Log:       p.log,
-		Now:       p.settings.now,
 	})
 	if err != nil {
 		return err

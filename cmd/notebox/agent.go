@@ -9,7 +9,7 @@ import (
 
 	"notebox/agent"
 	"notebox/agent/provider"
-	asking "notebox/server/ask"
+	"notebox/server/ask"
 )
 
 // modelSettings are the flags about a model. Keys are no flags: they would be in the
@@ -50,7 +50,7 @@ func (s *agentSettings) register(f *flag.FlagSet) {
 	s.model.register(f, "model", "answer POST /run")
 	s.limits = agent.DefaultLimits()
 	registerLimits(f, &s.limits)
-	f.IntVar(&s.atOnce, "agent-at-once", asking.DefaultAtOnce, "Answer at most this `number` of questions at one time.")
+	f.IntVar(&s.atOnce, "agent-at-once", ask.DefaultAtOnce, "Answer at most this `number` of questions at one time.")
 }
 
 // registerLimits adds the flags of what a question may cost.
@@ -68,8 +68,8 @@ func (s *agentSettings) check() error {
 }
 
 // openAgent returns nil where no model is configured.
-func (p *program) openAgent() (*asking.Config, error) {
-	getenv, err := withFile(p.settings.getenv, ".env")
+func (p *program) openAgent() (*ask.Config, error) {
+	getenv, err := withFile(os.Getenv, ".env")
 	if err != nil {
 		return nil, err
 	}
@@ -85,15 +85,12 @@ func (p *program) openAgent() (*asking.Config, error) {
 		return nil, fmt.Errorf("--model: %w", err)
 	}
 	p.log.Info("POST /run asks a model", "model", found.Model, "api", string(found.API))
-	return &asking.Config{Provider: model, Limits: s.limits, AtOnce: s.atOnce}, nil
+	return &ask.Config{Provider: model, Limits: s.limits, AtOnce: s.atOnce}, nil
 }
 
 // withFile looks a variable up in the environment, and then in a file of variables,
 // which need not be there.
 func withFile(getenv func(string) string, name string) (func(string) string, error) {
-	if getenv == nil {
-		getenv = os.Getenv
-	}
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return getenv, nil

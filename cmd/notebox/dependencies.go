@@ -38,8 +38,7 @@ type dependencySettings struct {
 	ca        string
 	hosts     list
 
-	resolver egress.Resolver // of the registry's hosts; nil: this host's. For tests.
-	etc      string          // where settings for everybody are; "" is /etc. For tests.
+	etc string // where settings for everybody are; "" is /etc. For tests.
 }
 
 func (s *dependencySettings) register(f *flag.FlagSet) {
@@ -230,13 +229,13 @@ func (s *dependencySettings) registry(hosts []string, credentials []dependencies
 	}
 	proxy, err := egress.New(egress.Options{
 		Hosts: allowed, Exceptions: hosts, Own: own, Credentials: signed, CA: ca, MaxBytes: registryShare * s.maxSize,
-		Resolver: s.resolver, Log: log,
+		Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	guard, err := egress.NewGuard(hosts)
-	return &registry{proxy, &egress.Dialer{Guard: guard, Resolver: s.resolver}, hosts}, err
+	return &registry{proxy, &egress.Dialer{Guard: guard}, hosts}, err
 }
 
 const (

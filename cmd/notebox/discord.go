@@ -54,7 +54,6 @@ type discordBot struct {
 	cdn           list
 	model         modelSettings
 	limits        agent.Limits
-	getenv        func(string) string // nil: os.Getenv
 }
 
 func (d *discordBot) register(f *flag.FlagSet) groups {
@@ -108,7 +107,7 @@ func (d *discordBot) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("-url %q: it must be http(s)://host, with a path or none", d.url)
 	}
-	getenv, err := withFile(d.getenv, ".env")
+	getenv, err := withFile(os.Getenv, ".env")
 	if err != nil {
 		return err
 	}

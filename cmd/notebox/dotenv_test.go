@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,4 +30,17 @@ func TestParseDotenv(t *testing.T) {
 	}
 	err := parseDotenv(strings.NewReader("A=b\nsk-secret\n"), func(string, string) error { return nil })
 	require.EqualError(t, err, "line 2 is not NAME=value")
+}
+
+func TestVariablesOfAFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), ".env")
+	require.NoError(t, os.WriteFile(name, []byte("# model\nOPENAI_API_KEY=\"of the file\"\nOTHER=x\n"), 0o600))
+	getenv, err := withFile(func(n string) string { return map[string]string{"OTHER": "of the environment"}[n] }, name)
+	require.NoError(t, err)
+	require.Equal(t, "of the file", getenv("OPENAI_API_KEY"))
+	require.Equal(t, "of the environment", getenv("OTHER"))
+	require.Empty(t, getenv("NONE"))
+	getenv, err = withFile(func(string) string { return "y" }, name+".none")
+	require.NoError(t, err)
+	require.Equal(t, "y", getenv("OTHER"))
 }

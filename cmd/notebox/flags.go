@@ -54,15 +54,11 @@ type settings struct {
 	startTimeout      time.Duration
 	admission         admission.Limits
 	drain             time.Duration
-	now               func() time.Time // of the keys' limits; nil: time.Now
-	difyRunTime       time.Duration    // of a Dify agent's runs; 0: dify.RunTime
 	observe           observeSettings
 	network           networkSettings
 	sessions          sessionSettings
 	agent             agentSettings
 	dependencies      dependencySettings
-
-	getenv func(string) string // of the store's credentials and the model's; nil is os.Getenv
 }
 
 // runsPerCore is how many runs share a core by default: they wait for input,

@@ -155,7 +155,6 @@ func (p *program) openStore(ctx context.Context) (err error) {
 		TTL:     p.settings.urlTTL,
 
 		ServeFiles: p.settings.serveFiles,
-		Getenv:     p.settings.getenv,
 	})
 	if err == nil {
 		p.onClose(p.store.Close)
@@ -312,7 +311,6 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		MaxConnections: p.settings.maxConnections,
 		FetchAllow:     p.settings.fetchAllow,
 		Network:        network,
-		DifyRunTime:    p.settings.difyRunTime,
 		Agent:          answers,
 		ServiceID:      p.settings.serviceID,
 		ResultTTL:      p.settings.resultTTL,

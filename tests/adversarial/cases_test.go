@@ -24,9 +24,14 @@ var only = flag.String("cases", "", "regular expression of the ids to send")
 // show is for who writes a case.
 var show = flag.Bool("show", false, "print every answer")
 
-// groupsAtOnce is how many services take cases at one time: while one waits for a
-// time limit another one works.
-const groupsAtOnce = 3
+const (
+	// groupsAtOnce is how many services take cases at one time: while one waits for a
+	// time limit another one works.
+	groupsAtOnce = 3
+	// groupsThere is how many services there are at one time, with those that have had
+	// their cases and wait for half a minute until their connections to the daemon close.
+	groupsThere = "8"
+)
 
 // checks are the functions that a case may name.
 func checks() map[string]Check {
@@ -84,14 +89,18 @@ func TestCases(t *testing.T) {
 		for i, g := range groups(all) {
 			t.Run(g.name(), func(t *testing.T) {
 				t.Parallel()
-				places <- struct{}{}
-				defer func() { <-places }()
-				g.run(t, daemon, fmt.Sprintf("adversarial-%d-%d", os.Getpid(), i), func(o outcome) {
-					mu.Lock()
-					defer mu.Unlock()
-					outcomes = append(outcomes, o)
-					fmt.Println(o)
-				})
+				var trial *Trial
+				func() {
+					places <- struct{}{}
+					defer func() { <-places }()
+					trial = g.run(t, daemon, fmt.Sprintf("adversarial-%d-%d", os.Getpid(), i), func(o outcome) {
+						mu.Lock()
+						defer mu.Unlock()
+						outcomes = append(outcomes, o)
+						fmt.Println(o)
+					})
+				}()
+				g.end(t, trial)
 			})
 		}
 	})
@@ -141,9 +150,8 @@ func groups(all []Case) []*group {
 	return out
 }
 
-// run starts the service, sends the group's cases one after another, and looks at
-// what the service leaves.
-func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome)) {
+// run starts the service and sends the group's cases one after another.
+func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome)) *Trial {
 	trial := g.start(t, daemon, id)
 	for _, c := range g.cases {
 		t.Run(c.ID, func(t *testing.T) {
@@ -152,7 +160,7 @@ func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome))
 			require.Zero(t, len(o.failures), "failures of %s, %s: they are printed above", c.ID, c.Title)
 		})
 	}
-	g.end(t, trial)
+	return trial
 }
 
 // start starts the service and looks at what it holds.

@@ -3,6 +3,7 @@ package adversarial
 import (
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -27,8 +28,9 @@ var planted struct {
 var hostFile = "/etc/notebox-" + strings.ToLower(rand.Text())
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(func() int {
-		err := plant()
+		err := errors.Join(flag.Set("test.parallel", groupsThere), plant())
 		defer func() { _ = os.Remove(hostFile) }()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "run `make test`, which brings what the tests need:", err)
@@ -44,7 +46,7 @@ func plant() (err error) {
 	if planted.folder, err = os.MkdirTemp("", "notebox-adversarial-"); err != nil {
 		return err
 	}
-	if planted.program, err = starter.Build(planted.folder, "notebox/cmd/notebox"); err != nil {
+	if planted.program, err = starter.Notebox(); err != nil {
 		return err
 	}
 	planted.env = []string{"CANARY_SECRET=" + planted.canary.Secret("the service's environment")}

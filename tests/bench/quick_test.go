@@ -21,7 +21,7 @@ func TestQuick(t *testing.T) {
 	needContainers(t)
 	folder := t.TempDir()
 	out := filepath.Join(folder, "results.json")
-	notebox, err := starter.Build(folder, "notebox/cmd/notebox")
+	notebox, err := starter.Notebox()
 	require.NoError(t, err)
 	args := []string{"-quick", "-notebox", notebox, "-pool-size", "2", "-out", out, "-environments", "../../environments"}
 	require.NoError(t, run(t.Context(), args))

@@ -15,5 +15,5 @@
 // where that is missing. Whatever is left of them at the end fails the tests.
 //
 // Faults that are told nearer to what they break have their tests there:
-// runner/docker (G5), server (G12), cmd/notebox (G13).
+// runner/docker (G5), server (G12), tests/e2e/operation (G13).
 package faults

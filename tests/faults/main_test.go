@@ -48,7 +48,7 @@ func openSuite() (err error) {
 	if suite.folder, err = os.MkdirTemp("", "nbf"); err != nil {
 		return err
 	}
-	suite.notebox, err = starter.Build(suite.folder, "notebox/cmd/notebox")
+	suite.notebox, err = starter.Notebox()
 	if err == nil {
 		suite.standin, err = starter.Build(suite.folder, "notebox/tests/faults/standin")
 	}

@@ -18,7 +18,9 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -46,6 +48,28 @@ func Build(folder, importPath string) (string, error) {
 	return program, nil
 }
 
+// Notebox compiles the program. It is linked once for all packages of tests: all have it
+// in one place, where go build finds that it is up to date.
+var Notebox = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("where the module is: %w", err)
+	}
+	folder := filepath.Join(strings.TrimSpace(string(out)), "bin", "tests")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	lock, err := os.Create(filepath.Join(folder, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close() // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
+	}
+	return Build(folder, "notebox/cmd/notebox")
+})
+
 // Options say what to start.
 type Options struct {
 	Program string   // its path: see Build
@@ -53,6 +77,31 @@ type Options struct {
 	Folder  string   // for state, files and log; it is made if it is missing
 	Flags   []string // of "notebox serve"; they win over those that Launch sets
 	Env     []string // more variables, "NAME=value"
+
+	// Etc are files that the process sees in /etc in place of the machine's, by their name
+	// there. They need root, or a machine where anybody may have a user namespace.
+	Etc map[string]string
+}
+
+// command starts the program with the files of Etc. They are in Folder, and over those of
+// /etc in a mount namespace of the process.
+func (o *Options) command(program string, args []string) (*exec.Cmd, error) {
+	if len(o.Etc) == 0 {
+		return exec.Command(program, args...), nil
+	}
+	script := ""
+	for name, content := range o.Etc {
+		file := filepath.Join(o.Folder, name)
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			return nil, err
+		}
+		script += fmt.Sprintf("mount --bind '%s' '/etc/%s' && ", file, name)
+	}
+	view := []string{"--mount"}
+	if os.Geteuid() != 0 {
+		view = append(view, "--user", "--map-root-user")
+	}
+	return exec.Command("unshare", slices.Concat(view, []string{"sh", "-c", script + `exec "$@"`, "sh", program}, args)...), nil
 }
 
 // Process is a service that was launched.
@@ -81,10 +130,16 @@ func Launch(o Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(program, append([]string{
+	if err := os.MkdirAll(o.Folder, 0o755); err != nil {
+		return nil, err
+	}
+	cmd, err := o.command(program, append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--service-id", o.ID,
 		"--state-dir", filepath.Join(o.Folder, "state"), "--storage", "file://" + filepath.ToSlash(filepath.Join(o.Folder, "files")),
-	}, o.Flags...)...)
+	}, o.Flags...))
+	if err != nil {
+		return nil, err
+	}
 	cmd.Dir = o.Folder
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "NOTEBOX_") {

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from pip._internal.cli.main import main
+from pip._internal.operations.install import wheel
 from pip._vendor.distlib.scripts import ScriptMaker
 
 # What Python tells of (its documentation, "Audit events table").
@@ -35,18 +36,19 @@ def refuse(event: str, _: tuple[object, ...]) -> None:
         raise OSError("only prebuilt packages, wheels, of the package index can be installed")
 
 
-def make_named(maker: ScriptMaker, specification: str, options: Any = None) -> Any:
-    """Write a program, unless its name is a path ("name = module:function")."""
-    name = specification.partition("=")[0].strip()
-    if "/" in name or name in ("", ".", ".."):
-        raise OSError(f"{name}: not a program's name")
-    return make(maker, specification, options)
+class NamedOnly(ScriptMaker):
+    """Writes no program whose name is a path."""
 
+    def make(self, specification: str, options: Any = None) -> Any:
+        """Take "name = module:function"."""
+        name = specification.partition("=")[0].strip()
+        if "/" in name or name in (".", ".."):
+            raise OSError(f"{name}: not a program's name")
+        return super().make(specification, options)  # type: ignore[no-untyped-call]
 
-make = ScriptMaker.make
 
 if __name__ == "__main__":
     sys.addaudithook(refuse)
-    ScriptMaker.make = make_named
+    wheel.PipScriptMaker.__bases__ = (NamedOnly,)
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # the kernel holds it too
     sys.exit(main())

@@ -344,9 +344,13 @@ def test_the_name_of_a_program_is_no_path(tmp_path: Path, name: str) -> None:
     with zipfile.ZipFile(wheel, "w") as file:
         file.writestr("odd.py", "")
         file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
-        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         file.writestr(f"{info}/RECORD", "")
-        file.writestr(f"{info}/entry_points.txt", f"[console_scripts]\nfine = odd:a\n{name} = odd:a\n")
+        file.writestr(
+            f"{info}/entry_points.txt", f"[console_scripts]\nfine = odd:a\n{name} = odd:a\n"
+        )
     command = [sys.executable, "-I", HARNESS / "../jupyter/prebuilt.py", "install", "--no-index"]
     done = subprocess.run(
         [*command, "--no-deps", "--target", tmp_path / "place", wheel],

@@ -32,6 +32,7 @@ WAKE, CODE, REPORT = 220, 221, 222  # descriptors of the driver's, which nobody 
 DRIVER = Path(__file__).with_name("driver") / "bash"  # driver.sh; what bash says has its name
 SKIPPING = "'notebox'"  # marks the driver's commands, and the trap that skips all others
 INTERRUPTED = 128 + signal.SIGINT
+UNSKIP = "shopt -u extdebug; "  # what the skipping has set, and the user has not
 END_SECONDS = 0.8  # for EXIT traps; the harness waits a second for the kernel's end
 BEGIN, FIELDS = b"\1\1", 4  # of a report; each field ends with a NUL
 PART = 64 << 10  # bytes of a report that are taken at once
@@ -72,12 +73,12 @@ class Report:
         """Return what is to be put back for the next cell, on its first line."""
         parts = []
         if self.interrupted:
-            parts.append("shopt -u extdebug")
+            parts.append(UNSKIP)
         elif "DEBUG" in self.traps:
-            parts.append(f"trap -- {self.traps['DEBUG']} DEBUG")
+            parts.append(f"trap -- {self.traps['DEBUG']} DEBUG; ")
         if "x" in self.flags:
-            parts.append("set -x")
-        return "".join(part + "; " for part in parts)
+            parts.append("set -x; ")
+        return "".join(parts)
 
     def last_status(self) -> int:
         """Return what the next cell is to find as $?, as far as it can be had."""
@@ -156,18 +157,17 @@ class Shell:
 
     def run(self, code: str, side: Side) -> Ended:
         """Run a cell; what it writes is with the streams when this returns."""
-        self._number += 1
-        content = (self._last.prelude() + code).encode(errors="surrogateescape") + b"\0"
-        os.ftruncate(self._code, 0)
-        os.pwrite(self._code, content, 0)
-        os.lseek(self._code, 0, os.SEEK_SET)
-        self._running, self._interrupted = True, False
-        try:
-            with contextlib.suppress(BrokenPipeError):  # it has ended
-                os.write(self._wake, b"%d %d\n" % (self._number, self._last.last_status()))
-            report = self._follow(side)
-        finally:
-            self._running = False
+        code = self._last.prelude() + code
+        report: Report | None = self._last
+        if self._interrupted and not self._last.interrupted:
+            # The signal may have come after the cell's end. A cell without code takes it.
+            report = self._exchange("", 0, side)
+            if report is not None and self._interrupted:  # once more, for the cell that is to run
+                return Ended(INTERRUPTED)
+            if report is not None and report.interrupted:
+                code = UNSKIP + code
+        if report is not None:
+            report = self._exchange(code, self._last.last_status(), side)
         self._streams.drain()
         if report is None:
             self._last = Report()
@@ -176,6 +176,20 @@ class Shell:
             return Ended(status, of_shell=True)
         self._last = report
         return Ended(INTERRUPTED if report.interrupted else report.status)
+
+    def _exchange(self, code: str, status: int, side: Side) -> Report | None:
+        """Have the driver eval code, with that $?; return its report, None if the shell ends."""
+        self._number += 1
+        os.ftruncate(self._code, 0)
+        os.pwrite(self._code, code.encode(errors="surrogateescape") + b"\0", 0)
+        os.lseek(self._code, 0, os.SEEK_SET)
+        self._running, self._interrupted = True, False
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has ended
+                os.write(self._wake, b"%d %d\n" % (self._number, status))
+            return self._follow(side)
+        finally:
+            self._running = False
 
     def _follow(self, side: Side) -> Report | None:
         """Return the cell's report, None where the shell ends."""

@@ -110,6 +110,7 @@ class DenoRelay(Relay):
         os.makedirs(os.environ.get("HOME", "/tmp/home"), exist_ok=True)
         self._probes: dict[str, tuple[Cell, list[dict[str, Any]]]] = {}
         self._errors: dict[str, dict[str, Any]] = {}  # of cells, as they are published
+        self._numbers: dict[str, int] = {}  # of cells: Deno may tell its count after their error
         self._fresh = False  # nobody was told that there is another Deno
         super().__init__(connection_file, command)
 
@@ -161,6 +162,7 @@ class DenoRelay(Relay):
             content = fields(message.content)
             if content.get("store_history", True) and not content.get("silent"):  # it is counted
                 self._asked += 1
+                self._numbers[message.id] = self._asked
                 content["code"] = self._sources.name(self._asked, content["code"])
                 message.content = json.dumps(content).encode()
         super().to_shell(message)
@@ -197,8 +199,7 @@ class DenoRelay(Relay):
                 content["code"] = unnamed(content.get("code", ""))
                 message.content = json.dumps(content).encode()
             elif message.kind == "error":
-                error = self._sources.place(fields(message.content), self._count)
-                self._errors.setdefault(message.parent_id, error)
+                error = self._place(fields(message.content), message.parent_id)
                 message.content = json.dumps(error).encode()
             super().from_iopub(message)
             return
@@ -216,6 +217,7 @@ class DenoRelay(Relay):
             return
         self.drain()
         content = fields(cell.reply.content)
+        self._numbers.pop(cell.request.id, None)
         if error := self._errors.pop(cell.request.id, None):
             cell.reply.content = json.dumps(content | {"status": "error"} | error).encode()
         if cell.failed or content.get("status") != "error":
@@ -233,9 +235,14 @@ class DenoRelay(Relay):
             cell = self.cells.get(str(fields(self.current).get("msg_id"))) if self.current else None
             if kind == "error" and cell is not None:
                 cell.failed = True
-                content.update(self._sources.place(content, self._count))
-                self._errors.setdefault(cell.request.id, content)
+                content.update(self._place(content, cell.request.id))
         super()._give(found)
+
+    def _place(self, error: dict[str, Any], cell: str) -> dict[str, Any]:
+        """Return a cell's error with its own lines; the first one becomes the reply's."""
+        placed = self._sources.place(error, self._numbers.get(cell, 0))
+        self._errors.setdefault(cell, placed)
+        return placed
 
     def _fail(self, cell: Cell, errors: list[dict[str, Any]]) -> None:
         assert cell.reply is not None

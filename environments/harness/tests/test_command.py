@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 from wire import Recorder
 
-import command
-import frames
-import step
-from command import Command, Leftovers, Output
-from grace import Grace
-from step import Step
+from harness.job import clock, command
+from harness.job.clock import Step
+from harness.job.command import Command, Leftovers, Output
+from harness.stream import frames
+from harness.system.grace import Grace
 
 PATIENCE = 30.0  # seconds until a busy host is taken for a failure
 LONG = 600.0  # seconds: not in these tests
@@ -169,14 +168,14 @@ class Target:
         self.done.append("kill")
 
 
-def clock(wall: list[float]) -> dict[str, Callable[[], Any]]:
+def clocks(wall: list[float]) -> dict[str, Callable[[], Any]]:
     """Return the clocks of a grace in a sandbox where nothing can run."""
     return {"wall": lambda: wall[0], "cpu_ns": lambda: 1, "can_run": lambda: False}
 
 
 def test_step(monkeypatch: pytest.MonkeyPatch) -> None:
     wall = [0.0]
-    monkeypatch.setattr(step, "Grace", lambda seconds, most: Grace(seconds, most, **clock(wall)))
+    monkeypatch.setattr(clock, "Grace", lambda seconds, most: Grace(seconds, most, **clocks(wall)))
     target, roused = Target(), []
     one = Step(target, 0.05, lambda: roused.append(1))
     one.interrupt()
@@ -192,8 +191,8 @@ def test_step(monkeypatch: pytest.MonkeyPatch) -> None:
     one.stop("cancelled")
     one.act()
     assert (target.done, one.reason) == (["interrupt"] * 2, "timeout"), "the first reason stays"
-    wall[0] = step.GRACE_SECONDS
-    time.sleep(step.LOOK_SECONDS)
+    wall[0] = clock.GRACE_SECONDS
+    time.sleep(clock.LOOK_SECONDS)
     one.act()
     one.act()
     assert target.done == ["interrupt"] * 2 + ["kill"]
@@ -222,7 +221,7 @@ def test_step_that_is_stopped_before_it_runs() -> None:
 
 def test_step_that_ends_with_all_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[float] = []
-    monkeypatch.setattr(step, "kill_user", killed.append)
+    monkeypatch.setattr(clock, "kill_user", killed.append)
     one = Step(Target(), LONG, lambda: None)
     one.start()
     one.restart()

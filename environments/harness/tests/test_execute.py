@@ -20,8 +20,8 @@ from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from wire import Recorder
 
-import execute
-import frames
+from harness.job import execute
+from harness.stream import frames
 
 OVERHEAD = execute.OUTPUT_OVERHEAD
 OUTPUT_LIMIT = "output_limit"

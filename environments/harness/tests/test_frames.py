@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from wire import Recorder, frame, stream
 
-import frames
-import serve
+from harness import serve
+from harness.stream import frames
 
 GO_SIDE = Path(__file__).parents[3] / "runner" / "internal" / "frame" / "frame.go"
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from wire import frame, stream
 
-import files
-import frames
+from harness.files import collector
+from harness.stream import frames
 
 GO, PING = frame(frames.GO), frame(frames.PING)
 AFTER = frame(frames.CANCEL)  # stands on the stream behind everything that place takes
@@ -30,7 +30,7 @@ def place(data: bytes) -> None:
     before = len(os.listdir("/proc/self/fd"))
     with stream(data + AFTER) as (reader, _):
         try:
-            files.place(reader)
+            collector.place(reader)
         finally:
             assert reader.read() == (frames.CANCEL, b"")
     assert len(os.listdir("/proc/self/fd")) == before, "a descriptor is left open"
@@ -176,7 +176,7 @@ def test_writes_in_small_pieces(data: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_service_that_goes_away(data: Path) -> None:
     with stream(incoming("a", b"1")) as (reader, _), pytest.raises(frames.StreamClosed):
-        files.place(reader)
+        collector.place(reader)
 
 
 def _rewrite(file: Path) -> None:
@@ -212,19 +212,19 @@ CHANGES: list[tuple[str, Callable[[Path], Any], bool]] = [
 def test_marks(desc: str, change: Callable[[Path], Any], differs: bool, data: Path) -> None:
     file = data / "folder" / "a"
     place(incoming("folder/a", b"content") + GO)
-    before = files.marks(["folder/a"])
+    before = collector.marks(["folder/a"])
     time.sleep(0.02)  # more than the clock's tick, on hosts whose file times have no finer
     change(file)
-    assert (files.marks(["folder/a"]) != before) is differs
+    assert (collector.marks(["folder/a"]) != before) is differs
 
 
 def test_marks_of_a_link_are_its_own(data: Path) -> None:
     (data / "a").write_bytes(b"")
     (data / "link").symlink_to("a")
-    marks = files.marks(["a", "link"])
+    marks = collector.marks(["a", "link"])
     assert marks["a"] != marks["link"]
 
 
 def test_marks_of_what_is_not_there(data: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        files.marks(["a"])
+        collector.marks(["a"])

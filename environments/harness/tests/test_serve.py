@@ -11,11 +11,11 @@ import pytest
 from nbformat.v4 import new_notebook
 from wire import Recorder, frame, stream
 
-import cgroup
-import frames
-import serve
-import warm
-from choice import Choice
+from harness import serve
+from harness.kernel import warm
+from harness.kernel.choice import Choice
+from harness.stream import frames
+from harness.system import cgroup
 
 JOB = {
     "notebook_bytes": 10,

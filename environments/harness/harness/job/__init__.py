@@ -1,0 +1,1 @@
+"""The execution of cells and commands, and the clock that ends them."""

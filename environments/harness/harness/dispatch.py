@@ -7,25 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import contextlib
 import json
-import os
-import select
-import threading
-import time
-import traceback
 from dataclasses import dataclass
 from typing import Any
 
 from jupyter_core.utils import ensure_event_loop
 
-from harness.job.clock import Step
+from harness.job.listener import Listener
 from harness.stream import frames
 from harness.stream.attachment import Attachment, Attachments
 from harness.stream.channels import Channels
 from harness.stream.intake import ADOPTED, Intake
 from harness.system.display import Display
-from harness.system.privileges import KILL_SECONDS, kill_user
 
 MAX_WORK = 100  # that waits: the service sends one job at a time, and few restarts
 
@@ -71,8 +64,10 @@ class Inbox:
         return self._items.popleft()
 
 
-class Dispatcher(threading.Thread):
-    """The thread. step is the job that runs, which it keeps the time of."""
+class Dispatcher(Listener):
+    """Listens for a session."""
+
+    _channels: Channels
 
     def __init__(
         self,
@@ -84,76 +79,28 @@ class Dispatcher(threading.Thread):
         channels: Channels,
         display: Display,
     ) -> None:
-        super().__init__(daemon=True)
-        self.step: Step | None = None
-        self._fd, self._intake, self._attachments, self._inbox = fd, intake, attachments, inbox
-        self._channels, self._display = channels, display
-        self._showing = False  # the display's server is being started
+        super().__init__(fd, display, channels)
+        self._intake, self._attachments, self._inbox = intake, attachments, inbox
         self._receiving: Work | None = None  # a job that is not whole
-        self._woken, self._wake = os.pipe()
-        os.set_blocking(self._wake, False)
 
-    def rouse(self) -> None:
-        """Have it look at its step again; from any thread."""
-        with contextlib.suppress(BlockingIOError):  # it is awake anyway
-            os.write(self._wake, b"s")
-
-    def run(self) -> None:
-        try:
-            while True:
-                self._turn()
-        except frames.StreamClosed:
-            end(0)
-        except BaseException:  # noqa: BLE001 - whatever it is
-            traceback.print_exc()
-            end(1)
-
-    def _turn(self) -> None:
-        screen = -1 if self._showing else self._display.fileno()
-        step = self.step
-        due = step.due() if step else None
-        left = None if due is None else max(0.0, due - time.monotonic())
-        wanted = [self._fd, self._woken, *([screen] if screen >= 0 else [])]
-        ready, _, _ = select.select(wanted, [], [], left)
-        if step:
-            step.act()
-        if self._woken in ready:
-            os.read(self._woken, 4096)
-        if screen in ready:
-            self._showing = True
-            # Not here: see the Watchdog.
-            threading.Thread(target=self._show, daemon=True).start()
-        if self._fd in ready:
-            data = os.read(self._fd, frames.CHUNK)
-            if not data:
-                raise frames.StreamClosed
-            for kind, payload in self._intake.take(data):
-                try:
-                    self._frame(kind, payload)
-                except (frames.ProtocolError, ValueError, KeyError) as e:
-                    self._intake.give_up(f"{type(e).__name__}: {e}")
-                    return
-
-    def _show(self) -> None:
-        try:
-            self._display.start()
-        finally:
-            self._showing = False
-            self.rouse()
+    def _hear(self, data: bytes) -> None:
+        for kind, payload in self._intake.take(data):
+            try:
+                self._frame(kind, payload)
+            except (frames.ProtocolError, ValueError, KeyError) as e:
+                self._intake.give_up(f"{type(e).__name__}: {e}")
+                return
 
     def _frame(self, kind: bytes, payload: bytes) -> None:
-        step = self.step
-        if kind == frames.CHANNEL:
-            self._channels.receive(payload)
-        elif kind == frames.CANCEL:
-            if step:
-                step.stop("cancelled")
+        clock = self.clock
+        if kind in (frames.CHANNEL, frames.CANCEL):
+            super()._frame(kind, payload)
         elif kind == frames.INTERRUPT:
-            if step:
-                step.interrupt()
+            if clock:
+                clock.interrupt()
         elif kind == frames.RESTART:
-            if step:
-                step.restart()
+            if clock:
+                clock.restart()
             self._put(self._work(frames.RESTART))
         elif kind == ADOPTED:
             self._adopted(payload)
@@ -164,8 +111,8 @@ class Dispatcher(threading.Thread):
         self._receiving = None
         self._attachments.lose(nonce)
         self._channels.reset()
-        if self.step:
-            self.step.stop("cancelled")
+        if clock := self.clock:
+            clock.stop("cancelled")
         self._put(self._work(ADOPTED))
 
     def _part(self, kind: bytes, payload: bytes) -> None:
@@ -189,9 +136,3 @@ class Dispatcher(threading.Thread):
     def _put(self, work: Work) -> None:
         if not self._inbox.put(work):
             raise frames.ProtocolError("more work than can be wanted")
-
-
-def end(code: int) -> None:
-    """End the session, and with it the sandbox."""
-    kill_user(KILL_SECONDS)
-    os._exit(code)

@@ -23,14 +23,16 @@ from typing import Any, NoReturn
 import nbformat
 import zmq
 
-from harness import serve
-from harness.dispatch import Dispatcher, Inbox, Work, end
+from harness.dispatch import Dispatcher, Inbox, Work
 from harness.files.clerks import Clerks
 from harness.files.marks import Marks
 from harness.files.relay import collect
-from harness.job.clock import Step
+from harness.job.clock import Clock, KernelTarget, Target
 from harness.job.command import Command, Leftovers, Output
-from harness.job.execute import Executor, tell_kernel
+from harness.job.execute import Executor
+from harness.job.job import Job, Meter, run_cells, status, tell
+from harness.job.listener import end
+from harness.job.prepare import suited
 from harness.kernel.process import Kernel, run
 from harness.stream import frames
 from harness.stream.attachment import Attachment, Attachments
@@ -59,22 +61,6 @@ class Terms:
         value = json.loads(payload)
         token = base64.b64decode(value["token"], validate=True)
         return cls(token, value["ttl_seconds"], value["env"] or {}, value["network"])
-
-
-class _KernelTarget:
-    """The kernel as what a step ends."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.interrupt = kernel.interrupt
-        self.interrupts = kernel.choice.interrupts
-
-    def kill(self) -> None:
-        """End every process of the user.
-
-        Those that an earlier job started on purpose too: they can be in the kernel's own
-        process group, and nothing tells a program that is to stay from one that ran away.
-        """
-        kill_user(KILL_SECONDS)
 
 
 class Session:
@@ -111,31 +97,23 @@ class Session:
             display=display,
         )
         told = self._choice.is_python and not (terms.network or {}).get("ca")
-        if terms.env or kernel.has_ended() or (proxy and not told):
-            kernel.close()
-            try:
-                kernel = Kernel(self._choice, self._env, in_session=True)
-            except RuntimeError as e:
-                raise serve.BadEnvironmentError(str(e)) from e
-        elif proxy:
-            tell_kernel(kernel, proxy)
-        self._take(kernel)
+        self._take(suited(kernel, terms.env, proxy, told=told, in_session=True))
 
     def _take(self, kernel: Kernel) -> None:
         self._kernel = kernel
 
         def ended() -> None:
-            step = self._dispatcher.step
-            if step and kernel is self._kernel:
-                step.lost_kernel()
+            clock = self._dispatcher.clock
+            if clock and kernel is self._kernel:
+                clock.lost_kernel()
 
         kernel.watch(ended)
 
     def run(self) -> NoReturn:
         """Serve until the end."""
-        clock = threading.Timer(self._expires - time.monotonic(), end, (0,))
-        clock.daemon = True
-        clock.start()
+        expiry = threading.Timer(self._expires - time.monotonic(), end, (0,))
+        expiry.daemon = True
+        expiry.start()
         self._channels.start()
         self._dispatcher.start()
         self._attachments.current.write(frames.KEPT)
@@ -172,18 +150,15 @@ class Session:
             return
         self._fresh = False
         begun = cgroup.read().cpu_ns
-        job = serve.Job(**work.job)
+        job = Job(**work.job)
         nb = nbformat.reads(work.notebook.decode(), as_version=4)
         self._look_after_kernel()
         since = time.time_ns()
         do = self._command if job.command else self._cells
-        step, outcome, dropped = do(nb, job, writer)
-        lost = step.restarted or step.kernel_ended or self._kernel.settled()
+        clock, outcome, dropped = do(nb, job, writer)
+        lost = clock.restarted or clock.kernel_ended or self._kernel.settled()
         outcome["kernel_restarted"] = self._lost or lost
-        writer.write_json(frames.OUTCOME, outcome)
-        writer.write_chunks(frames.NOTEBOOK_OUT, nbformat.writes(nb).encode("utf-8", "ufffd"))
-        for report in dropped:
-            writer.write_json(frames.SKIPPED, report)
+        tell(writer, outcome, nb, dropped)
         self._lost = outcome["kernel_restarted"] and writer.over
         self._gone = lost
         collected = False
@@ -195,68 +170,59 @@ class Session:
         writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
 
     def _cells(
-        self, nb: nbformat.NotebookNode, job: serve.Job, writer: Attachment
-    ) -> tuple[Step, dict[str, Any], list[dict[str, str]]]:
+        self, nb: nbformat.NotebookNode, job: Job, writer: Attachment
+    ) -> tuple[Clock, dict[str, Any], list[dict[str, str]]]:
         executor = Executor(self._kernel, writer, job.stop_on_error, job.max_output)
-        step = Step(_KernelTarget(self._kernel), job.timeout_seconds, self._dispatcher.rouse)
-        step.abort = executor.abort
-        with self._watched(step, writer):
-            outcome = serve.run_cells(nb, executor, step)
+        clock = self._clock(KernelTarget(self._kernel), job)
+        clock.abort = executor.abort
+        with self._watched(clock, writer):
+            outcome = run_cells(nb, executor, clock)
         if executor.broken:
             kill_user(KILL_SECONDS)
-            step.kernel_ended = True
-        return step, outcome | {"exit_code": None}, executor.dropped
+            clock.kernel_ended = True
+        return clock, outcome | {"exit_code": None}, executor.dropped
 
     def _command(
-        self, nb: nbformat.NotebookNode, job: serve.Job, writer: Attachment
-    ) -> tuple[Step, dict[str, Any], list[dict[str, str]]]:
+        self, nb: nbformat.NotebookNode, job: Job, writer: Attachment
+    ) -> tuple[Clock, dict[str, Any], list[dict[str, str]]]:
         index = next(i for i, cell in enumerate(nb.cells) if cell.cell_type == "code")
-        before, start = cgroup.read(), time.monotonic()
+        meter = Meter()
         code: int | None = None
-        step: Step
         try:
             command = Command(job.command, self._env)
         except OSError as e:
-            step = Step(_KernelTarget(self._kernel), job.timeout_seconds, lambda: None)
-            output = Output(writer, index, nb.cells[index], job.max_output, step)
+            clock = self._clock(KernelTarget(self._kernel), job)
+            output = Output(writer, index, nb.cells[index], job.max_output, clock)
             output.write("stderr", f"bash could not be started: {e}\n".encode())
             code = CANNOT_START
         else:
-            step = Step(command, job.timeout_seconds, self._dispatcher.rouse)
-            output = Output(writer, index, nb.cells[index], job.max_output, step)
-            with self._watched(step, writer):
-                step.start()
+            clock = self._clock(command, job)
+            output = Output(writer, index, nb.cells[index], job.max_output, clock)
+            with self._watched(clock, writer):
+                clock.start()
                 code = command.run(output, self._left)
-                step.finish()
+                clock.finish()
         output.finish()
-        wall, after = time.monotonic() - start, cgroup.read()
-        oom = after.oom_kills > before.oom_kills
         errors = [str(code)] if code else []
-        status = serve.status(step.reason, False, oom and code != 0, errors)
-        return (
-            step,
-            {
-                "status": status,
-                "wall_ns": int(wall * 1e9),
-                "cpu_ns": after.cpu_ns - before.cpu_ns,
-                "peak_memory": after.peak_memory,
-                "exit_code": None if step.reason else code,
-            },
-            [],
-        )
+        outcome = meter.outcome(lambda oom: status(clock.reason, False, oom and code != 0, errors))
+        return clock, outcome | {"exit_code": None if clock.reason else code}, []
+
+    def _clock(self, target: Target, job: Job) -> Clock:
+        seconds = job.timeout_seconds
+        return Clock(target, seconds, self._dispatcher.rouse, in_session=True)
 
     @contextlib.contextmanager
-    def _watched(self, step: Step, writer: Attachment) -> Any:
-        self._dispatcher.step = step
-        if writer.over:  # just now, when there was no step to stop
-            step.reason = "cancelled"
+    def _watched(self, clock: Clock, writer: Attachment) -> Any:
+        self._dispatcher.clock = clock
+        if writer.over:  # just now, when there was no clock to stop
+            clock.reason = "cancelled"
         if self._kernel.has_ended():
-            step.kernel_ended = True
+            clock.kernel_ended = True
         try:
             yield
         finally:
-            self._dispatcher.step = None
-            self._fresh = step.restarted
+            self._dispatcher.clock = None
+            self._fresh = clock.restarted
 
     def _look_after_kernel(self) -> None:
         """Start another kernel where the last one has ended by itself."""

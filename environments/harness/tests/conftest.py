@@ -90,10 +90,10 @@ def sent() -> Recorder:
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty folder that the harness takes for /mnt/data."""
-    from harness.files import collector, folder, marks
+    from harness.files import collector, folder, inputs, marks
 
     path = tmp_path / "data"
     path.mkdir()
-    for module in (collector, folder, marks):
+    for module in (collector, folder, inputs, marks):
         monkeypatch.setattr(module, "DATA", str(path))
     return path

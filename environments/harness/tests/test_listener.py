@@ -1,4 +1,4 @@
-"""The watchdog against a service that is a pipe and a kernel that is a notepad."""
+"""The listener and its clock, with a service that is a pipe and a kernel that is a notepad."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from wire import frame, stream
 
-from harness.job import listener
-from harness.job.listener import Watchdog
+from harness.job import clock, listener
+from harness.job.clock import Clock, KernelTarget
+from harness.job.listener import Listener
 from harness.kernel.choice import Choice
 from harness.stream import frames
 
@@ -24,7 +25,7 @@ PATIENCE = 10.0  # seconds until a busy host is taken for a failure
 
 
 class Scene:
-    """A watchdog with its surroundings, and a list of what it did, and when."""
+    """A listener with its surroundings, and a list of what it did, and when."""
 
     def __init__(self, reader: frames.Reader, service: int) -> None:
         self.service = service
@@ -32,40 +33,44 @@ class Scene:
         self.over = False
         self.interrupts = True
         self.start = time.monotonic()
-        self.kernel_ends: Callable[[], None] = lambda: None
         self.listening, self.client = os.pipe()
+        self.display = False
         self._reader = reader
-        self.dog: Watchdog
+        self.listener: Listener
+        self.clock: Clock
 
-    def watch(self, seconds: float = LONG, display: bool = False, network: Any = None) -> Watchdog:
+    def watch(self, seconds: float = LONG, display: bool = False, network: Any = None) -> Clock:
         kernel = SimpleNamespace(
-            watch=lambda ended: setattr(self, "kernel_ends", ended),
-            interrupt=lambda: self.note("interrupt"),
+            interrupt=lambda: self.interrupts and self.note("interrupt"),
             choice=Choice(interrupts=self.interrupts),
         )
+        self.display = display
         screen = SimpleNamespace(
-            fileno=lambda: self.listening if display else -1,
+            fileno=lambda: self.listening if self.display else -1,
             start=self.start_display,
         )
-        self.dog = Watchdog(
-            self._reader, kernel, screen, seconds, lambda: self.note("abort"), network=network
-        )
-        run = self.dog.run
+        self.listener = Listener(self._reader.fd, screen, network, silence=frames.IDLE_SECONDS)
+        self.clock = Clock(KernelTarget(kernel), seconds, self.listener.rouse)
+        self.clock.abort = lambda: self.note("abort")
+        self.listener.clock = self.clock
+        run = self.listener.run
 
         def until_exit() -> None:
             with contextlib.suppress(SystemExit):
                 run()
 
-        self.dog.run = until_exit  # type: ignore[method-assign]
+        self.listener.run = until_exit  # type: ignore[method-assign]
         self.start = time.monotonic()
-        self.dog.start()
-        return self.dog
+        self.listener.start()
+        self.clock.start()
+        return self.clock
 
     def note(self, what: str) -> None:
         if not self.over:
             self.done.append((what, time.monotonic() - self.start))
 
     def start_display(self) -> None:
+        self.display = False  # who listens there is the server now
         self.note("display")
 
     def exit(self, code: int) -> None:
@@ -94,94 +99,96 @@ class Scene:
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     with stream() as (reader, service):
         scene = Scene(reader, service)
-        monkeypatch.setattr(listener, "GRACE_SECONDS", GRACE)
-        monkeypatch.setattr(listener, "kill_user", lambda _: scene.note("kill"))
+        monkeypatch.setattr(clock, "GRACE_SECONDS", GRACE)
+        for module in (clock, listener):
+            monkeypatch.setattr(module, "kill_user", lambda _: scene.note("kill"))
         monkeypatch.setattr(os, "_exit", scene.exit)
         yield scene
-        if scene.dog.is_alive():
-            scene.dog.finish()
+        with contextlib.suppress(OSError):  # it may be gone
+            os.close(service)
+        scene.listener.join()
         os.close(scene.listening)
         os.close(scene.client)
 
 
 def test_time_is_over(scene: Scene) -> None:
-    dog = scene.watch(0.1)
+    timer = scene.watch(0.1)
     scene.until("interrupt", "kill")
-    assert dog.reason == "timeout"
+    assert timer.reason == "timeout"
     assert scene.when("interrupt") >= 0.1
     assert scene.when("kill") - scene.when("interrupt") >= GRACE - 0.01
     time.sleep(0.1)
-    dog.finish()
+    timer.finish()
     assert scene.names() == ["interrupt", "kill"], "and once is enough"
 
 
 def test_code_that_takes_the_interrupt(scene: Scene) -> None:
-    dog = scene.watch(0.05)
+    timer = scene.watch(0.05)
     scene.until("interrupt")
-    dog.finish()
+    timer.finish()
     time.sleep(GRACE + 0.05)
     assert scene.names() == ["interrupt"]
-    assert dog.reason == "timeout"
+    assert timer.reason == "timeout"
 
 
 def test_run_that_ends_in_time(scene: Scene) -> None:
-    dog = scene.watch(0.2)
-    dog.finish()
-    assert not dog.is_alive()
+    timer = scene.watch(0.2)
+    timer.finish()
+    assert scene.listener.is_alive(), "the service is heard up to the end"
     assert time.monotonic() - scene.start < 0.2, "it does not wait for its clock"
     time.sleep(0.25)
-    assert (dog.reason, scene.done) == ("", [])
+    assert (timer.reason, scene.done) == ("", [])
 
 
 @pytest.mark.parametrize("frame_before", [None, frames.PING, frames.INPUT])
 def test_cancel(frame_before: bytes | None, scene: Scene) -> None:
-    dog = scene.watch()
+    timer = scene.watch()
     if frame_before:
         scene.send(frame_before)
     scene.send(frames.CANCEL)
     scene.until("kill")
-    assert dog.reason == "cancelled"
+    assert timer.reason == "cancelled"
 
 
 def test_too_much_output(scene: Scene) -> None:
-    dog = scene.watch()
-    dog.stop("output_limit")
+    timer = scene.watch()
+    timer.stop("output_limit")
     scene.until("kill")
-    assert dog.reason == "output_limit"
+    assert timer.reason == "output_limit"
 
 
 def test_what_cannot_be_interrupted_is_killed_at_once(scene: Scene) -> None:
     scene.interrupts = False
-    dog = scene.watch(0.05)
+    timer = scene.watch(0.05)
     scene.until("kill")
-    assert dog.reason == "timeout"
+    assert timer.reason == "timeout"
 
 
 def test_first_reason_stays(scene: Scene) -> None:
-    dog = scene.watch(0.05)
+    timer = scene.watch(0.05)
     scene.until("interrupt")
-    dog.stop("output_limit")
+    timer.stop("output_limit")
     scene.send(frames.CANCEL)
     scene.until("interrupt", "kill")
-    assert dog.reason == "timeout"
+    assert timer.reason == "timeout"
     assert scene.when("kill") - scene.when("interrupt") >= GRACE - 0.01, "the grace stays, too"
 
 
 def test_no_reason_after_the_end(scene: Scene) -> None:
-    dog = scene.watch()
-    dog.finish()
-    dog.stop("output_limit")
+    timer = scene.watch()
+    timer.finish()
+    timer.stop("output_limit")
     scene.send(frames.CANCEL)
-    assert (dog.reason, scene.done) == ("", [])
+    assert (timer.reason, scene.done) == ("", [])
 
 
 def test_pings_keep_it(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "IDLE_SECONDS", 0.5)
-    dog = scene.watch()
+    timer = scene.watch()
     for _ in range(8):
         time.sleep(0.1)
         scene.send(frames.PING)
-    dog.finish()
+    timer.finish()
     assert scene.done == []
 
 
@@ -200,7 +207,7 @@ def test_silence_ends_the_sandbox(
 
 def test_silence_after_the_interrupt(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "IDLE_SECONDS", 0.2)
-    monkeypatch.setattr(listener, "GRACE_SECONDS", LONG)
+    monkeypatch.setattr(clock, "GRACE_SECONDS", LONG)
     scene.watch(0.05)
     scene.until("interrupt", "kill", "exit 0")
 
@@ -222,7 +229,7 @@ def test_service_that_is_gone(desc: str, data: bytes, scene: Scene) -> None:
     assert scene.when("exit 0") < PATIENCE
 
 
-def test_watchdog_that_fails(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listener_that_fails(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -233,12 +240,12 @@ def test_watchdog_that_fails(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_kernel_that_ends(scene: Scene) -> None:
-    dog = scene.watch()
-    assert not dog.kernel_ended
-    scene.kernel_ends()
-    assert dog.kernel_ended
+    timer = scene.watch()
+    assert not timer.kernel_ended
+    timer.lost_kernel()
+    assert timer.kernel_ended
     assert scene.names() == ["abort"]
-    assert dog.reason == "", "nobody ended the run"
+    assert timer.reason == "", "nobody ended the run"
 
 
 def test_display_that_does_not_start_holds_nothing_up(
@@ -253,13 +260,13 @@ def test_display_that_does_not_start_holds_nothing_up(
 
 
 def test_display_starts_when_a_program_connects(scene: Scene) -> None:
-    dog = scene.watch(display=True)
+    timer = scene.watch(display=True)
     time.sleep(0.05)
     assert scene.done == [], "it costs nothing until then"
     os.write(scene.client, b"x")
     scene.until("display")
     os.write(scene.client, b"x")
-    dog.finish()
+    timer.finish()
     assert scene.names() == ["display"], "once"
 
 
@@ -275,8 +282,8 @@ def test_what_comes_for_the_network_goes_there(scene: Scene) -> None:
 
 
 def test_without_a_network_it_is_passed_over(scene: Scene) -> None:
-    dog = scene.watch()
+    timer = scene.watch()
     os.write(scene.service, frame(frames.CHANNEL, b"x"))
     scene.send(frames.CANCEL)
     scene.until("kill")
-    assert dog.reason == "cancelled"
+    assert timer.reason == "cancelled"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from wire import frame, stream
 
-from harness.files import collector
+from harness.files import collector, inputs
 from harness.stream import frames
 
 GO, PING = frame(frames.GO), frame(frames.PING)
@@ -30,7 +30,7 @@ def place(data: bytes) -> None:
     before = len(os.listdir("/proc/self/fd"))
     with stream(data + AFTER) as (reader, _):
         try:
-            collector.place(reader)
+            inputs.place(reader)
         finally:
             assert reader.read() == (frames.CANCEL, b"")
     assert len(os.listdir("/proc/self/fd")) == before, "a descriptor is left open"
@@ -176,7 +176,7 @@ def test_writes_in_small_pieces(data: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_service_that_goes_away(data: Path) -> None:
     with stream(incoming("a", b"1")) as (reader, _), pytest.raises(frames.StreamClosed):
-        collector.place(reader)
+        inputs.place(reader)
 
 
 def _rewrite(file: Path) -> None:

@@ -19,8 +19,8 @@ from test_execute import Bench, message, stdout
 from test_place import GO, incoming, place, tree
 from wire import Recorder
 
-from harness import serve
-from harness.files import collector
+from harness.files import collector, inputs
+from harness.job import prepare
 from harness.stream import frames
 
 # Text with lone surrogates, as JSON has them; numbers that JSON lacks, as Python reads them.
@@ -133,7 +133,7 @@ PATH = st.lists(
 @given(parts=st.lists(st.binary(max_size=50), max_size=4), path=PATH, other=PATH)
 def test_input_files_arrive_exactly(parts: list[bytes], path: str, other: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collector, "DATA", folder)
+        patch.setattr(inputs, "DATA", folder)
         sent = incoming("a/" + path, *parts) + incoming("b/" + other)
         place(sent + GO)
         assert tree(Path(folder)) == {"a/" + path: b"".join(parts), "b/" + other: b""}
@@ -141,8 +141,8 @@ def test_input_files_arrive_exactly(parts: list[bytes], path: str, other: str) -
 
 @given(inputs=st.lists(TEXT, max_size=5), modules=st.lists(TEXT, max_size=5))
 def test_shadow_says_yes_to_a_module_s_own_file(inputs: list[str], modules: list[str]) -> None:
-    serve.shadow(inputs, modules)
+    prepare.shadow(inputs, modules)
     for module in modules:
         if module and "/" not in module:
-            assert serve.shadow([*inputs, module + ".py"], modules)
-            assert serve.shadow([*inputs, module + "/__init__.py"], modules)
+            assert prepare.shadow([*inputs, module + ".py"], modules)
+            assert prepare.shadow([*inputs, module + "/__init__.py"], modules)

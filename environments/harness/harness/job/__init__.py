@@ -1,1 +1,1 @@
-"""The execution of cells and commands, and the clock that ends them."""
+"""The execution of cells and commands, the clock that ends them, and who drives it."""

@@ -1,4 +1,4 @@
-"""What ends one job of a session from outside its code, and what that leaves alive."""
+"""The clock of one job: what ends it from outside its code, and what that leaves alive."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from harness.kernel.process import Kernel
 from harness.system.grace import LOOK_SECONDS, Grace
 from harness.system.privileges import KILL_SECONDS, kill_user
 
 GRACE_SECONDS = 1.0  # from the interrupt to the end of what does not heed it
-MOST_SECONDS = 10.0  # for that on a busy machine, where a session's state would be lost
+MOST_SECONDS = 2.0  # for that on a busy machine; the service waits four
+SESSION_MOST_SECONDS = 10.0  # for that in a session, whose state would be lost
 
 
 class Target(Protocol):
@@ -24,19 +26,43 @@ class Target(Protocol):
     def kill(self) -> None: ...
 
 
-class Step:
-    """One job's clock. It takes the Watchdog's place; the dispatcher's thread drives it.
+class KernelTarget:
+    """The kernel as what a clock ends."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.interrupt = kernel.interrupt
+        self.interrupts = kernel.choice.interrupts
+
+    def kill(self) -> None:
+        """End every process of the user.
+
+        Those that an earlier job started on purpose too: they can be in the kernel's own
+        process group, and nothing tells a program that is to stay from one that ran away.
+        """
+        kill_user(KILL_SECONDS)
+
+
+class Clock:
+    """One job's clock. The thread of a Listener drives it.
 
     reason says why the job was ended: "timeout", "cancelled", "output_limit" or "killed"; ""
-    where nobody did.
+    where nobody did. A session's job is interrupted before it is ended. Without a session
+    only one whose time is over is: of another nobody wants what it would yet do.
     """
 
-    def __init__(self, target: Target, seconds: float, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        seconds: float,
+        changed: Callable[[], None],
+        *,
+        in_session: bool = False,
+    ) -> None:
         self.reason = ""
         self.kernel_ended = False
         self.restarted = False  # every process of the user's was killed
         self.abort: Callable[[], None] = lambda: None  # ends the wait for a kernel that is no more
-        self.target, self._changed = target, changed
+        self.target, self._changed, self._in_session = target, changed, in_session
         self._seconds = seconds
         self._due: float | None = None
         self._grace: Grace | None = None  # since the interrupt
@@ -59,7 +85,7 @@ class Step:
             self._finished, self._due = True, None
 
     def stop(self, reason: str) -> None:
-        """End the job for this reason, by an interrupt first."""
+        """End the job for this reason."""
         with self._lock:
             if self.reason or self._finished:
                 return
@@ -70,8 +96,11 @@ class Step:
 
     def _wind_up(self) -> None:
         self._due = time.monotonic()
+        if not self._in_session and self.reason != "timeout":
+            return
         if self.target.interrupts:
-            self._grace = Grace(GRACE_SECONDS, MOST_SECONDS)
+            most = SESSION_MOST_SECONDS if self._in_session else MOST_SECONDS
+            self._grace = Grace(GRACE_SECONDS, most)
         self.target.interrupt()
 
     def interrupt(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from nbformat.v4 import new_output
 
-from harness.job.clock import Step
+from harness.job.clock import Clock
 from harness.job.execute import OUTPUT_OVERHEAD
 from harness.stream import frames
 from harness.system.places import DATA
@@ -116,10 +116,10 @@ class Output:
     """The outputs of one cell, of two streams in the order in which they come."""
 
     def __init__(
-        self, writer: frames.Writer, index: int, cell: dict[str, Any], budget: int, step: Step
+        self, writer: frames.Writer, index: int, cell: dict[str, Any], budget: int, clock: Clock
     ) -> None:
         self._writer, self._index, self._cell = writer, index, cell
-        self._budget, self._step = budget, step
+        self._budget, self._clock = budget, clock
         self._full = False
         kind = codecs.getincrementaldecoder("utf-8")
         self._decoders = {name: kind("replace") for name in ("stdout", "stderr")}
@@ -133,7 +133,7 @@ class Output:
         size = len(text.encode()) + OUTPUT_OVERHEAD
         if size > self._budget:
             self._full = True
-            self._step.stop("output_limit")
+            self._clock.stop("output_limit")
             text = text.encode()[: self._budget].decode(errors="ignore")
         self._budget -= size
         if not text:

@@ -6,29 +6,25 @@ import asyncio
 import contextlib
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_core.utils import ensure_event_loop, run_sync
 from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
 from nbconvert.preprocessors.execute import ExecutePreprocessor
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_notebook
 
-from harness.job.listener import Watchdog
+from harness.job.clock import Clock
 from harness.kernel.process import Kernel
 from harness.stream.frames import EVENT, Writer
 from harness.system.grace import LOOK_SECONDS, Grace
-
-if TYPE_CHECKING:
-    from harness.job.clock import Step
 
 OUTPUT_OVERHEAD = 64  # bytes counted for each output, which costs its keeping too
 MAX_DEPTH = 100  # of JSON in an output: what writes it recurses
 MAX_DROPPED = 50  # reports of outputs that could not be kept
 DRAIN_SECONDS = 0.25  # without a message, until a kernel that has ended has nothing more to say
-DRAIN_MOST_SECONDS = 1.5  # for all of that; after the watchdog's two, of four
-NO_LIMIT = 10**9  # seconds that nbclient may wait; the watchdog is the clock
+DRAIN_MOST_SECONDS = 1.5  # for all of that; after the clock's two, of four
+NO_LIMIT = 10**9  # seconds that nbclient may wait; a Clock counts
 
 
 class Executor(ExecutePreprocessor):
@@ -47,12 +43,12 @@ class Executor(ExecutePreprocessor):
         self.broken = False  # the kernel's replies are none
         self._full = False  # the budget is used up
         self._loop = ensure_event_loop()
-        self._watchdog: Watchdog | Step | None = None
+        self._clock: Clock | None = None
 
-    def execute_notebook(self, nb: NotebookNode, watchdog: Watchdog | Step) -> None:
+    def execute_notebook(self, nb: NotebookNode, clock: Clock) -> None:
         """Run the cells of nb, in place, as far as the run gets."""
-        self._watchdog = watchdog
-        # What happened is in nb, in errors and in the watchdog.
+        self._clock = clock
+        # What happened is in nb, in errors and in the clock.
         try:
             with contextlib.suppress(CellExecutionError, DeadKernelError):
                 self.preprocess(nb, {}, km=self._kernel.manager)
@@ -93,10 +89,10 @@ class Executor(ExecutePreprocessor):
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict[str, Any], index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        assert self._watchdog is not None
-        if self._watchdog.reason or self.ended:
+        assert self._clock is not None
+        if self._clock.reason or self.ended:
             return cell, resources
-        if self._watchdog.kernel_ended:
+        if self._clock.kernel_ended:
             raise DeadKernelError("Kernel died")
         return super().preprocess_cell(cell, resources, index)  # type: ignore[no-any-return]
 
@@ -153,8 +149,8 @@ class Executor(ExecutePreprocessor):
             self._budget -= size
             return True
         self._full = True
-        assert self._watchdog is not None
-        self._watchdog.stop("output_limit")
+        assert self._clock is not None
+        self._clock.stop("output_limit")
         if msg["msg_type"] != "stream":
             return False
         text = content["text"].encode(errors="replace")[: self._budget]
@@ -198,40 +194,6 @@ def errors_shown(nb: NotebookNode) -> list[str]:
         for output in cell.get("outputs", [])
         if output["output_type"] == "error"
     ]
-
-
-def practise(kernel: Kernel) -> list[str]:
-    """Run a cell that leaves no trace, so that the first one of a run is not the slowest.
-
-    Its code paths are then in memory, on both sides of a fork that shared all of it.
-    Returns the top-level names of what the kernel has imported beforehand.
-    """
-    return run_silently(kernel, "print()").early
-
-
-def tell_kernel(kernel: Kernel, env: dict[str, str]) -> None:
-    """Set variables in a kernel that is up, without a trace but these."""
-    run_silently(kernel, f"__import__('os').environ.update({env!r})")
-
-
-def run_silently(kernel: Kernel, code: str) -> Executor:
-    """Run a cell of the harness's own; raise RuntimeError where that does not work."""
-
-    class Untimed(Watchdog):
-        def __init__(self) -> None:
-            self.reason, self.kernel_ended = "", False
-
-    class Unwritten(Writer):
-        def write(self, kind: bytes, payload: bytes = b"") -> None:
-            pass
-
-    nb = new_notebook(cells=[new_code_cell(code)])
-    with kernel.silenced():
-        executor = Executor(kernel, Unwritten(-1), True, OUTPUT_OVERHEAD * 10)
-        executor.execute_notebook(nb, Untimed())
-    if executor.broken or executor.errors or kernel.has_ended():
-        raise RuntimeError("the kernel does not run a cell")
-    return executor
 
 
 _STREAM_NAME = len("stdout")  # free: the text alone is what people count

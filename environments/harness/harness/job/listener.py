@@ -1,135 +1,113 @@
-"""What ends a run from outside its code: the clock, the service, the output cap."""
+"""Hears what the service sends while code may run, and keeps the time of a job."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import threading
 import time
 import traceback
-from collections.abc import Callable
 
-from harness.kernel.process import Kernel
+from harness.job.clock import Clock
 from harness.stream import frames
 from harness.stream.channels import Channels
 from harness.system.display import Display
-from harness.system.grace import LOOK_SECONDS, Grace
 from harness.system.privileges import KILL_SECONDS, kill_user
 
-GRACE_SECONDS = 1.0  # from the interrupt of a run whose time is over to its end
-MOST_SECONDS = 2.0  # for that on a busy machine; the service waits four
 
+class Listener(threading.Thread):
+    """Listens on a thread of its own, up to the end of the stream, which is the sandbox's.
 
-class Watchdog(threading.Thread):
-    """Watches one run, on a thread of its own, until finish is called.
-
-    reason says why the run was ended: "timeout", "cancelled" or "output_limit";
-    "" where nobody did. ended is called when the kernel's process is gone.
+    clock is that of the job that runs. The display's server is started from here, too.
     """
+
+    clock: Clock | None = None
 
     def __init__(
         self,
-        reader: frames.Reader,
-        kernel: Kernel,
+        fd: int,
         display: Display,
-        seconds: float,
-        ended: Callable[[], None],
+        channels: Channels | None = None,
         *,
-        network: Channels | None = None,
+        silence: float | None = None,
     ) -> None:
+        """Listen at fd. After silence, in seconds without a byte, the service is gone."""
         super().__init__(daemon=True)
-        self.reason = ""
-        self.kernel_ended = False
-        self._reader, self._kernel, self._display = reader, kernel, display
-        self._ended, self._network = ended, network
-        self._deadline: float | None = time.monotonic() + seconds
-        self._kill_at: float | None = None
-        self._grace: Grace | None = None  # since the interrupt
-        self._lock = threading.Lock()
-        self._finished = False
+        self._fd, self._display, self._channels = fd, display, channels
+        self._silence, self._heard = silence, time.monotonic()
+        self._pieces = frames.Pieces()
+        self._showing = False  # the display's server is being started
         self._woken, self._wake = os.pipe()
-        kernel.watch(self._kernel_has_ended)
+        os.set_blocking(self._wake, False)
 
-    def stop(self, reason: str, *, interrupt: bool = False) -> None:
-        """End the run for this reason, if wanted by an interrupt first."""
-        interrupt = interrupt and self._kernel.choice.interrupts
-        with self._lock:
-            if self.reason or self._finished:
-                return
-            self.reason = reason
-            self._deadline, self._kill_at = None, time.monotonic()
-            if interrupt:
-                self._grace = Grace(GRACE_SECONDS, MOST_SECONDS)
-        if interrupt:
-            self._kernel.interrupt()
-        os.write(self._wake, b"k")
-
-    def finish(self) -> None:
-        """Stop watching: the run's last cell has ended."""
-        with self._lock:
-            self._finished = True
-        os.write(self._wake, b"f")
-        self.join()
+    def rouse(self) -> None:
+        """Have it look at its clock again; from any thread."""
+        with contextlib.suppress(BlockingIOError):  # it is awake anyway
+            os.write(self._wake, b"r")
 
     def run(self) -> None:
         try:
-            self._watch()
+            while True:
+                self._turn()
+        except (frames.StreamClosed, frames.ProtocolError):
+            end(0)
         except BaseException:  # noqa: BLE001 - whatever it is
-            # Without its clock a run must not go on.
+            # Without its clock a job must not go on.
             traceback.print_exc()
-            kill_user(KILL_SECONDS)
-            os._exit(1)
+            end(1)
 
-    def _watch(self) -> None:
-        poll = select.poll()
-        poll.register(self._reader.fd, select.POLLIN)
-        poll.register(self._woken, select.POLLIN)
-        if (screen := self._display.fileno()) >= 0:
-            poll.register(screen, select.POLLIN)
-        heard = time.monotonic()
-        while True:
-            due = [t for t in (self._deadline, self._kill_at, heard + frames.IDLE_SECONDS) if t]
-            ready = poll.poll(max(0.0, min(due) - time.monotonic()) * 1000 + 1)
-            now = time.monotonic()
-            for fd, _ in ready:
-                if fd == self._woken:
-                    os.read(fd, 64)
-                elif fd == screen:
-                    poll.unregister(screen)
-                    # Not here: code can stop the new process before it is another
-                    # program, and with it whoever waits for that.
-                    threading.Thread(target=self._display.start, daemon=True).start()
-                else:
-                    self._hear()
-                    heard = now
-            if self._finished:
-                return
-            if now > heard + frames.IDLE_SECONDS:
-                self._alone()
-            if self._deadline and now >= self._deadline:
-                self.stop("timeout", interrupt=True)
-            if self._kill_at and now >= self._kill_at:
-                if self._grace and not self._grace.over():
-                    self._kill_at = now + LOOK_SECONDS
-                else:
-                    self._kill_at = None
-                    kill_user(KILL_SECONDS)
+    def _turn(self) -> None:
+        clock = self.clock
+        screen = -1 if self._showing else self._display.fileno()
+        wanted = [self._fd, self._woken, *([screen] if screen >= 0 else [])]
+        ready, _, _ = select.select(wanted, [], [], self._left(clock))
+        if clock:
+            clock.act()
+        if self._woken in ready:
+            os.read(self._woken, 4096)
+        if screen in ready:
+            self._showing = True
+            # Not here: code can stop the new process before it is another program, and
+            # with it whoever waits for that.
+            threading.Thread(target=self._show, daemon=True).start()
+        if self._fd in ready:
+            self._heard = time.monotonic()
+            self._hear(self._read())
+        elif self._silence and time.monotonic() > self._heard + self._silence:
+            raise frames.StreamClosed
 
-    def _hear(self) -> None:
+    def _left(self, clock: Clock | None) -> float | None:
+        """Return for how many seconds there is nothing to do; None is for ever."""
+        silent = self._heard + self._silence if self._silence else None
+        due = [at for at in (silent, clock.due() if clock else None) if at is not None]
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _read(self) -> bytes:
+        with contextlib.suppress(OSError):
+            if data := os.read(self._fd, frames.CHUNK):
+                return data
+        raise frames.StreamClosed
+
+    def _show(self) -> None:
         try:
-            kind, payload = self._reader.read()
-        except (frames.StreamClosed, frames.ProtocolError, OSError):
-            self._alone()
-        if kind == frames.CANCEL:
-            self.stop("cancelled")
-        elif kind == frames.CHANNEL and self._network:
-            self._network.receive(payload)
+            self._display.start()
+        finally:
+            self._showing = False
+            self.rouse()
 
-    def _alone(self) -> None:
-        """Nobody waits for this run any more: the sandbox ends with it."""
-        kill_user(KILL_SECONDS)
-        os._exit(0)
+    def _hear(self, data: bytes) -> None:
+        for kind, payload in self._pieces.take(data):
+            self._frame(kind, payload)
 
-    def _kernel_has_ended(self) -> None:
-        self.kernel_ended = True
-        self._ended()
+    def _frame(self, kind: bytes, payload: bytes) -> None:
+        if kind == frames.CHANNEL and self._channels:
+            self._channels.receive(payload)
+        elif kind == frames.CANCEL and (clock := self.clock):
+            clock.stop("cancelled")
+
+
+def end(code: int) -> None:
+    """End every process of the user, and the sandbox."""
+    kill_user(KILL_SECONDS)
+    os._exit(code)

@@ -12,6 +12,7 @@ import os
 import select
 import struct
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 VERSION = 1
@@ -42,6 +43,39 @@ class ProtocolError(Exception):
     """The service sent what this version does not know."""
 
 
+def _unpack(header: bytes | bytearray) -> tuple[bytes, int]:
+    """Return the kind of a frame and the length of its payload."""
+    version, kind, length = HEADER.unpack_from(header)
+    if version != VERSION:
+        raise ProtocolError(f"version {version}, not {VERSION}")
+    if length > MAX_PAYLOAD:
+        raise ProtocolError(f"a frame of {length} bytes")
+    return bytes((kind,)), length
+
+
+class Pieces:
+    """Takes frames out of data that comes in pieces of any size."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()  # of a frame that is not whole
+
+    def take(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the kind and payload of each frame that data completes."""
+        self._buffer += data
+        while len(self._buffer) >= HEADER.size:
+            kind, length = _unpack(self._buffer)
+            end = HEADER.size + length
+            if len(self._buffer) < end:
+                return
+            payload = bytes(self._buffer[HEADER.size : end])
+            del self._buffer[:end]
+            yield kind, payload
+
+    def clear(self) -> None:
+        """Forget what came of a frame that is not whole."""
+        self._buffer.clear()
+
+
 class Reader:
     """Reads frames from a descriptor, and never a byte beyond the frame asked for."""
 
@@ -52,12 +86,8 @@ class Reader:
 
     def read(self) -> tuple[bytes, bytes]:
         """Return the kind and payload of the next frame, waiting for it."""
-        version, kind, length = HEADER.unpack(self._exactly(HEADER.size))
-        if version != VERSION:
-            raise ProtocolError(f"version {version}, not {VERSION}")
-        if length > MAX_PAYLOAD:
-            raise ProtocolError(f"a frame of {length} bytes")
-        return bytes((kind,)), self._exactly(length)
+        kind, length = _unpack(self._exactly(HEADER.size))
+        return kind, self._exactly(length)
 
     def _exactly(self, size: int) -> bytes:
         parts = []

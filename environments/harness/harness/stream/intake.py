@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from harness.stream.frames import HEADER, MAX_PAYLOAD, TOKEN_SIZE, VERSION
+from harness.stream.frames import TOKEN_SIZE, Pieces, ProtocolError
 
 ADOPTED = b""  # the kind of what is no frame; the payload is the nonce
 
@@ -23,7 +23,7 @@ class Intake:
         self._token = token
         self._tail = b""  # of what came before: less than a token
         self._nonce: bytearray | None = None  # as much of it as came
-        self._buffer = bytearray()  # of a frame that is not whole
+        self._pieces = Pieces()
         self._deaf = False  # what comes is none of this protocol
 
     def take(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -45,26 +45,18 @@ class Intake:
                 return
             data = seen[at + TOKEN_SIZE :]
             self._tail, self._nonce, self._deaf = b"", bytearray(), False
-            self._buffer.clear()
+            self._pieces.clear()
 
     def _frames(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
         if self._deaf:
             return
-        self._buffer += data
-        while len(self._buffer) >= HEADER.size:
-            version, kind, length = HEADER.unpack_from(self._buffer)
-            if version != VERSION or length > MAX_PAYLOAD:
-                self.give_up(f"version {version}, {length} bytes")
-                return
-            end = HEADER.size + length
-            if len(self._buffer) < end:
-                return
-            payload = bytes(self._buffer[HEADER.size : end])
-            del self._buffer[:end]
-            yield bytes((kind,)), payload
+        try:
+            yield from self._pieces.take(data)
+        except ProtocolError as e:
+            self.give_up(str(e))
 
     def give_up(self, why: str) -> None:
         """Listen to nobody until somebody attaches anew."""
         print(f"not a frame: {why}", file=sys.stderr, flush=True)
         self._deaf = True
-        self._buffer.clear()
+        self._pieces.clear()

@@ -24,7 +24,7 @@ const (
 	// must have said how it ended: an interrupt, a kill, a slow host.
 	runSlack = 4 * time.Second
 	// sessionSlack is the same in a session. On a busy machine its sandbox waits longer
-	// for what it interrupts (environments/harness/step.py), so that no state is lost.
+	// for what it interrupts (environments/harness/harness/job/clock.py), so that no state is lost.
 	sessionSlack = 14 * time.Second
 	// cancelSlack is the same after a cancel, which needs no interrupt.
 	cancelSlack = 2 * time.Second

@@ -15,7 +15,7 @@ from jupyter_core.utils import ensure_event_loop
 
 from harness.job.listener import Listener
 from harness.stream import frames
-from harness.stream.attachment import Attachment, Attachments
+from harness.stream.attachment import Attachments
 from harness.stream.channels import Channels
 from harness.stream.intake import ADOPTED, Intake
 from harness.system.display import Display
@@ -28,7 +28,7 @@ class Work:
     """What is to be done: a JOB, a RESTART, or ADOPTED by another service."""
 
     kind: bytes
-    writer: Attachment  # who wants it
+    writer: frames.Writer  # who wants it
     job: dict[str, Any]
     notebook: bytearray
 

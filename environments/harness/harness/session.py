@@ -27,7 +27,7 @@ from harness.dispatch import Dispatcher, Inbox, Work
 from harness.files.clerks import Clerks
 from harness.files.marks import Marks
 from harness.files.relay import collect
-from harness.job.clock import Clock, KernelTarget, Target
+from harness.job.clock import Clock, Target
 from harness.job.command import Command, Leftovers, Output
 from harness.job.execute import Executor
 from harness.job.job import Job, Meter, run_cells, status, tell
@@ -35,7 +35,7 @@ from harness.job.listener import end
 from harness.job.prepare import suited
 from harness.kernel.process import Kernel, run
 from harness.stream import frames
-from harness.stream.attachment import Attachment, Attachments
+from harness.stream.attachment import Attachments
 from harness.stream.channels import Channels
 from harness.stream.intake import ADOPTED, Intake
 from harness.stream.network import Proxy
@@ -170,11 +170,10 @@ class Session:
         writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
 
     def _cells(
-        self, nb: nbformat.NotebookNode, job: Job, writer: Attachment
+        self, nb: nbformat.NotebookNode, job: Job, writer: frames.Writer
     ) -> tuple[Clock, dict[str, Any], list[dict[str, str]]]:
         executor = Executor(self._kernel, writer, job.stop_on_error, job.max_output)
-        clock = self._clock(KernelTarget(self._kernel), job)
-        clock.abort = executor.abort
+        clock = self._clock(self._kernel, job)
         with self._watched(clock, writer):
             outcome = run_cells(nb, executor, clock)
         if executor.broken:
@@ -183,7 +182,7 @@ class Session:
         return clock, outcome | {"exit_code": None}, executor.dropped
 
     def _command(
-        self, nb: nbformat.NotebookNode, job: Job, writer: Attachment
+        self, nb: nbformat.NotebookNode, job: Job, writer: frames.Writer
     ) -> tuple[Clock, dict[str, Any], list[dict[str, str]]]:
         index = next(i for i, cell in enumerate(nb.cells) if cell.cell_type == "code")
         meter = Meter()
@@ -191,7 +190,7 @@ class Session:
         try:
             command = Command(job.command, self._env)
         except OSError as e:
-            clock = self._clock(KernelTarget(self._kernel), job)
+            clock = self._clock(self._kernel, job)
             output = Output(writer, index, nb.cells[index], job.max_output, clock)
             output.write("stderr", f"bash could not be started: {e}\n".encode())
             code = CANNOT_START
@@ -212,7 +211,7 @@ class Session:
         return Clock(target, seconds, self._dispatcher.rouse, in_session=True)
 
     @contextlib.contextmanager
-    def _watched(self, clock: Clock, writer: Attachment) -> Any:
+    def _watched(self, clock: Clock, writer: frames.Writer) -> Any:
         self._dispatcher.clock = clock
         if writer.over:  # just now, when there was no clock to stop
             clock.reason = "cancelled"

@@ -15,7 +15,7 @@ from typing import Any
 import nbformat
 
 from harness.files import collector, elsewhere, inputs
-from harness.job.clock import Clock, KernelTarget
+from harness.job.clock import Clock
 from harness.job.execute import Executor
 from harness.job.job import Job, run_cells, tell
 from harness.job.listener import Listener
@@ -62,8 +62,7 @@ def run(
 
     executor = Executor(kernel, writer, job.stop_on_error, job.max_output)
     listener = Listener(reader.fd, display, network, silence=frames.IDLE_SECONDS)
-    clock = listener.clock = Clock(KernelTarget(kernel), job.timeout_seconds, listener.rouse)
-    clock.abort = executor.abort
+    clock = listener.clock = Clock(kernel, job.timeout_seconds, listener.rouse)
     kernel.watch(clock.lost_kernel)
     listener.start()
     if network:

@@ -14,9 +14,8 @@ import pytest
 from wire import frame, stream
 
 from harness.job import clock, listener
-from harness.job.clock import Clock, KernelTarget
+from harness.job.clock import Clock
 from harness.job.listener import Listener
-from harness.kernel.choice import Choice
 from harness.stream import frames
 
 GRACE = 0.2  # seconds, instead of one
@@ -41,8 +40,9 @@ class Scene:
 
     def watch(self, seconds: float = LONG, display: bool = False, network: Any = None) -> Clock:
         kernel = SimpleNamespace(
+            interrupts=self.interrupts,
             interrupt=lambda: self.interrupts and self.note("interrupt"),
-            choice=Choice(interrupts=self.interrupts),
+            kill=lambda: self.note("kill"),
         )
         self.display = display
         screen = SimpleNamespace(
@@ -50,7 +50,7 @@ class Scene:
             start=self.start_display,
         )
         self.listener = Listener(self._reader.fd, screen, network, silence=frames.IDLE_SECONDS)
-        self.clock = Clock(KernelTarget(kernel), seconds, self.listener.rouse)
+        self.clock = Clock(kernel, seconds, self.listener.rouse)
         self.clock.abort = lambda: self.note("abort")
         self.listener.clock = self.clock
         run = self.listener.run
@@ -100,8 +100,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     with stream() as (reader, service):
         scene = Scene(reader, service)
         monkeypatch.setattr(clock, "GRACE_SECONDS", GRACE)
-        for module in (clock, listener):
-            monkeypatch.setattr(module, "kill_user", lambda _: scene.note("kill"))
+        monkeypatch.setattr(listener, "kill_user", lambda _: scene.note("kill"))
         monkeypatch.setattr(os, "_exit", scene.exit)
         yield scene
         with contextlib.suppress(OSError):  # it may be gone

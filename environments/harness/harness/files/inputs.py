@@ -28,9 +28,7 @@ def place(reader: frames.Reader) -> None:
             if failure is None and kind == frames.INPUT:
                 fd = _create(json.loads(payload)["path"])
             elif failure is None and kind == frames.INPUT_DATA:
-                view = memoryview(payload)
-                while view:
-                    view = view[os.write(fd, view) :]
+                frames.write_all(fd, payload)
         except OSError as e:
             failure = e
     if failure is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import stat
 import time
 from collections.abc import Iterator
@@ -33,7 +32,10 @@ _CUT = "its transfer was cut short"
 
 
 class BrokenError(Exception):
-    """What came is not what a collector sends, or came too late."""
+    """What came is not what a collector sends."""
+
+
+_BROKEN = (BrokenError, frames.ProtocolError, frames.StreamClosed)
 
 
 class Latest(Collector):
@@ -82,9 +84,8 @@ class Relay:
         self, fd: int, writer: frames.Writer, known: Marks, max_files: int, max_bytes: int
     ) -> None:
         self.marks: dict[str, Mark] = {}
-        self._fd, self._writer, self._known = fd, writer, known
+        self._reader, self._writer, self._known = frames.Reader(fd, SECONDS), writer, known
         self._files, self._bytes, self._skipped = max_files, max_bytes, MOST_SKIPPED
-        self._deadline = time.monotonic() + SECONDS
         self._in_file = False
         self._dropped = False  # what is in the file does not go on
 
@@ -92,11 +93,11 @@ class Relay:
         """Return at the end; report whether the collector came to its own."""
         try:
             while not self._writer.over:
-                kind, payload = self._read()
+                kind, payload = self._reader.read()
                 if kind == WHOLE and not self._in_file:
                     return True
                 self._frame(kind, payload)
-        except (BrokenError, ValueError, TypeError, KeyError, RecursionError):
+        except (*_BROKEN, ValueError, TypeError, KeyError, RecursionError):
             pass
         if self._in_file and not self._dropped:
             self._writer.write_json(frames.FILE_END, {"reason": _CUT})
@@ -165,24 +166,6 @@ class Relay:
             raise BrokenError
         path, reason = str(value["path"])[:MAX_PATH], str(value["reason"])[:MAX_REASON]
         self._writer.write_json(frames.SKIPPED, {"path": path, "reason": reason})
-
-    def _read(self) -> tuple[bytes, bytes]:
-        version, kind, length = frames.HEADER.unpack(self._exactly(frames.HEADER.size))
-        if version != frames.VERSION or length > frames.MAX_PAYLOAD:
-            raise BrokenError
-        return bytes((kind,)), self._exactly(length)
-
-    def _exactly(self, size: int) -> bytes:
-        parts = []
-        while size > 0:
-            left = self._deadline - time.monotonic()
-            ready, _, _ = select.select([self._fd], [], [], max(0.0, left))
-            part = os.read(self._fd, min(size, frames.CHUNK)) if ready else b""
-            if not part:
-                raise BrokenError
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
 
 
 def collect(

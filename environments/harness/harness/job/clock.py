@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from harness.kernel.process import Kernel
 from harness.system.grace import LOOK_SECONDS, Grace
 from harness.system.privileges import KILL_SECONDS, kill_user
 
@@ -19,27 +18,12 @@ SESSION_MOST_SECONDS = 10.0  # for that in a session, whose state would be lost
 class Target(Protocol):
     """What runs: the kernel, or a command."""
 
-    interrupts: bool  # else there is nothing to wait for before its end
+    @property
+    def interrupts(self) -> bool: ...  # else there is nothing to wait for before its end
 
     def interrupt(self) -> None: ...
 
     def kill(self) -> None: ...
-
-
-class KernelTarget:
-    """The kernel as what a clock ends."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.interrupt = kernel.interrupt
-        self.interrupts = kernel.choice.interrupts
-
-    def kill(self) -> None:
-        """End every process of the user.
-
-        Those that an earlier job started on purpose too: they can be in the kernel's own
-        process group, and nothing tells a program that is to stay from one that ran away.
-        """
-        kill_user(KILL_SECONDS)
 
 
 class Clock:

@@ -47,7 +47,7 @@ class Executor(ExecutePreprocessor):
 
     def execute_notebook(self, nb: NotebookNode, clock: Clock) -> None:
         """Run the cells of nb, in place, as far as the run gets."""
-        self._clock = clock
+        self._clock, clock.abort = clock, self.abort
         # What happened is in nb, in errors and in the clock.
         try:
             with contextlib.suppress(CellExecutionError, DeadKernelError):

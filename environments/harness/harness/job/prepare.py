@@ -8,7 +8,7 @@ from importlib.machinery import all_suffixes
 
 from nbformat.v4 import new_code_cell, new_notebook
 
-from harness.job.clock import Clock, KernelTarget
+from harness.job.clock import Clock
 from harness.job.execute import NO_LIMIT, OUTPUT_OVERHEAD, Executor
 from harness.kernel import warm
 from harness.kernel.choice import Choice
@@ -114,7 +114,7 @@ def run_silently(kernel: Kernel, code: str) -> Executor:
     nb = new_notebook(cells=[new_code_cell(code)])
     with kernel.silenced():
         executor = Executor(kernel, Unwritten(-1), True, OUTPUT_OVERHEAD * 10)
-        executor.execute_notebook(nb, Clock(KernelTarget(kernel), NO_LIMIT, lambda: None))
+        executor.execute_notebook(nb, Clock(kernel, NO_LIMIT, lambda: None))
     if executor.broken or executor.errors or kernel.has_ended():
         raise RuntimeError("the kernel does not run a cell")
     return executor

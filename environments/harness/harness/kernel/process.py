@@ -31,6 +31,7 @@ from harness.kernel.choice import Choice
 from harness.system.grace import Grace
 from harness.system.places import DATA, HARNESS
 from harness.system.privileges import (
+    KILL_SECONDS,
     as_user,
     become_user,
     is_ending,
@@ -299,15 +300,28 @@ class Kernel:
             time.sleep(0.001)
         return True
 
+    @property
+    def interrupts(self) -> bool:
+        """Report whether a cell can be interrupted."""
+        return self.choice.interrupts
+
     def interrupt(self) -> None:
         """Interrupt the kernel and what it started, as Jupyter does, where it can be."""
-        if not self.choice.interrupts:
+        if not self.interrupts:
             return
         if not self.choice.is_python and kernelspec(self.choice.kernel).interrupt_mode == "message":
             message = self.client.session.msg("interrupt_request", {})
             self._loop.call_soon_threadsafe(self.client.control_channel.send, message)
         else:
             signal_group(self.pid, signal.SIGINT)
+
+    def kill(self) -> None:
+        """End every process of the user.
+
+        Those that an earlier job started on purpose too: they can be in the kernel's own
+        process group, and nothing tells a program that is to stay from one that ran away.
+        """
+        kill_user(KILL_SECONDS)
 
     def watch(self, ended: Callable[[], None]) -> None:
         """Call ended, from a thread of its own, as soon as the process has ended."""

@@ -12,6 +12,7 @@ import os
 import select
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,6 +54,18 @@ def _unpack(header: bytes | bytearray) -> tuple[bytes, int]:
     return bytes((kind,)), length
 
 
+def packed(kind: bytes, payload: bytes) -> bytes:
+    """Return a frame."""
+    return HEADER.pack(VERSION, kind[0], len(payload)) + payload
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write data, waiting until it is taken."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
 class Pieces:
     """Takes frames out of data that comes in pieces of any size."""
 
@@ -77,10 +90,13 @@ class Pieces:
 
 
 class Reader:
-    """Reads frames from a descriptor, and never a byte beyond the frame asked for."""
+    """Reads frames from a descriptor, and never a byte beyond the frame asked for.
 
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
+    All of them must come within seconds; without that there must be a byte in IDLE_SECONDS.
+    """
+
+    def __init__(self, fd: int, seconds: float = 0.0) -> None:
+        self.fd, self._end = fd, time.monotonic() + seconds if seconds else None
         self._poll = select.poll()
         self._poll.register(fd, select.POLLIN)
 
@@ -92,7 +108,8 @@ class Reader:
     def _exactly(self, size: int) -> bytes:
         parts = []
         while size > 0:
-            if not self._poll.poll(IDLE_SECONDS * 1000):
+            left = self._end - time.monotonic() if self._end else IDLE_SECONDS
+            if not self._poll.poll(max(0.0, left) * 1000):
                 raise StreamClosed
             part = os.read(self.fd, min(size, CHUNK))
             if not part:
@@ -132,20 +149,21 @@ class Turn:
 
 
 class Writer:
-    """Writes frames to a descriptor, of several threads in the order in which they come."""
+    """Writes frames to a descriptor, of several threads in the order in which they come.
 
-    over = False  # nobody takes them any more
+    Writers to one descriptor share a turn. Nothing more is written by one that is over: nobody
+    takes it any more.
+    """
 
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self._turn = Turn()
+    def __init__(self, fd: int, turn: Turn | None = None) -> None:
+        self.fd, self.over = fd, False
+        self._turn = turn or Turn()
 
     def write(self, kind: bytes, payload: bytes = b"") -> None:
         """Write one frame, waiting until the service took it."""
-        view = memoryview(HEADER.pack(VERSION, kind[0], len(payload)) + payload)
         with self._turn:
-            while view:
-                view = view[os.write(self.fd, view) :]
+            if not self.over:  # a frame that has begun goes out whole
+                write_all(self.fd, packed(kind, payload))
 
     def write_json(self, kind: bytes, value: Any) -> None:
         """Write one frame of ASCII JSON, so that lone surrogates get through."""

@@ -29,14 +29,16 @@ def incoming(path: str, *parts: bytes) -> bytes:
 def place(data: bytes) -> None:
     """Place what data says, and check that no more and no less was read."""
     gc.disable()  # what other tests have left open is not closed meanwhile
-    before = len(os.listdir("/proc/self/fd"))
-    with stream(data + AFTER) as (reader, _):
-        try:
-            inputs.place(reader)
-        finally:
-            assert reader.read() == (frames.CANCEL, b"")
-    gc.enable()
-    assert len(os.listdir("/proc/self/fd")) == before, "a descriptor is left open"
+    try:
+        before = len(os.listdir("/proc/self/fd"))
+        with stream(data + AFTER) as (reader, _):
+            try:
+                inputs.place(reader)
+            finally:
+                assert reader.read() == (frames.CANCEL, b"")
+        assert len(os.listdir("/proc/self/fd")) == before, "a descriptor is left open"
+    finally:
+        gc.enable()
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-readonly log=/var/log/notebox-dockerd.log
+readonly daemon_log=/var/log/notebox-dockerd.log
 readonly pidfile=/run/notebox-dockerd.pid
 readonly deadline_seconds=60 # a first start on a slow disk takes about ten
 
@@ -44,7 +44,7 @@ if [ -d /run/systemd/system ]; then
   say "starting docker.service"
   as_root systemctl start docker
 elif ! docker_answers; then
-  say "starting dockerd (log: $log)"
+  say "starting dockerd (log: $daemon_log)"
   # A session of its own and no inherited descriptor: it outlives the calling make, is
   # not reached by ctrl-C, and holds neither our output nor our lock.
   # Its socket belongs to whoever calls this, who may be no member of a docker group yet.
@@ -52,11 +52,11 @@ elif ! docker_answers; then
   [ "$(id -u)" = 0 ] || group=$(id -gn)
   # shellcheck disable=SC2016  # expanded by the inner shell
   as_root sh -c 'exec setsid --fork nohup dockerd --pidfile "$2" --group "$3" >>"$1" 2>&1 </dev/null 9>&-' \
-    sh "$log" "$pidfile" "$group"
+    sh "$daemon_log" "$pidfile" "$group"
 fi
 until docker_answers; do
   if [ "$SECONDS" -ge "$deadline_seconds" ]; then
-    tail -n 20 "$log" >&2 2>/dev/null || true
+    tail -n 20 "$daemon_log" >&2 2>/dev/null || true
     die "dockerd did not answer within $deadline_seconds s"
   fi
   sleep 0.3

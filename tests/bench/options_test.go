@@ -13,7 +13,7 @@ func TestOptions(t *testing.T) {
 	require.Len(t, o.loadCases, 4)
 	require.GreaterOrEqual(t, o.warmRuns, 200)
 	require.Equal(t, []int{1, 4, 16}, o.warmCallers)
-	require.Regexp(t, `^bench/results/\d{4}-\d\d-\d\d\.json$`, o.out)
+	require.Regexp(t, `^tests/bench/results/\d{4}-\d\d-\d\d\.json$`, o.out)
 
 	o, err = parseOptions([]string{"-quick", "-callers", "3", "-cases", "plot,print"})
 	require.NoError(t, err)

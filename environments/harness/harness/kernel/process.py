@@ -88,7 +88,7 @@ def kernelspec(name: str) -> KernelSpec:
 class Manager(AsyncKernelManager):
     """Starts the kernel as the user: by fork, by launch.py, or as its kernelspec says."""
 
-    launcher = os.path.join(start.PROGRAMS, "launch.py")
+    launcher: str = os.path.join(start.PROGRAMS, "launch.py")
 
     def fork_kernel(self, env: dict[str, str], modules: list[str]) -> int:
         """Start a kernel with what this process has imported, and these modules.

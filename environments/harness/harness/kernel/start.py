@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.kernel.application import DEBUGGER_VARIABLES, IPKernelApp
 
-PROGRAMS = str(Path(__file__).parents[2])  # the folder of launch.py, and of the package
+PROGRAMS: str = str(Path(__file__).parents[2])  # the folder of launch.py, and of the package
 _HURRY = 100  # the descriptor of hurry in a kernel that starts
 _MAX_FD = 1 << 16  # above the container's own limit
 _PR_SET_DUMPABLE = 4  # linux/prctl.h

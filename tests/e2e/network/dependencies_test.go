@@ -88,12 +88,12 @@ func TestDependencies(t *testing.T) {
 	}
 	t.Log("a sandbox that waits each")
 	requireAsFast(t, p, func() {
-		for end := time.Now().Add(time.Minute); p.Sandboxes(t, "warm") < 2; {
+		for end := time.Now().Add(5 * time.Minute); p.Sandboxes(t, "warm") < 2; {
 			require.True(t, time.Now().Before(end), "there is none")
 			withPackages(t, p, code, "polars==1.*") // one that did not last comes again by a run
-			for range 500 {
+			for range 300 {
 				if p.Sandboxes(t, "warm") < 2 {
-					time.Sleep(10 * time.Millisecond)
+					time.Sleep(100 * time.Millisecond)
 				}
 			}
 		}

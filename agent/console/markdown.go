@@ -21,9 +21,15 @@ const (
 	minColumns = 10
 )
 
-// references are the character references that models write. Others stay as they are
-// written: they could make any control character.
-var references = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&nbsp;", " ", "&#39;", "'")
+// written has the character references that models write, and what is escaped. Other
+// references stay as they are: they could make any control character.
+var written = func() *strings.Replacer {
+	pairs := []string{"&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&nbsp;", " ", "&#39;", "'"}
+	for _, c := range "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" {
+		pairs = append(pairs, `\`+string(c), string(c))
+	}
+	return strings.NewReplacer(pairs...)
+}()
 
 // Theme is how text is coloured.
 type Theme struct {
@@ -155,6 +161,12 @@ func (p page) table(n *extension.Table, width int) string {
 // inline is what a block says, on a line that is yet to be wrapped.
 func (p page) inline(parent ast.Node, style lipgloss.Style) string {
 	var out strings.Builder
+	p.write(&out, parent, style)
+	return out.String()
+}
+
+// write is inline, into one text: what is emphasised may be a thousand levels deep.
+func (p page) write(out *strings.Builder, parent ast.Node, style lipgloss.Style) {
 	said := "" // of texts side by side
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
@@ -179,23 +191,22 @@ func (p page) inline(parent ast.Node, style lipgloss.Style) string {
 			out.WriteString(styled(code, "\u00a0"+markdown.Plain(n, p.source)+"\u00a0"))
 		case *ast.Emphasis:
 			if n.Level == 1 {
-				out.WriteString(p.inline(n, style.Italic(true)))
+				p.write(out, n, style.Italic(true))
 			} else {
-				out.WriteString(p.inline(n, style.Bold(true)))
+				p.write(out, n, style.Bold(true))
 			}
 		case *extension.Strikethrough:
-			out.WriteString(p.inline(n, style.Strikethrough(true).StrikethroughSpaces(true)))
+			p.write(out, n, style.Strikethrough(true).StrikethroughSpaces(true))
 		case *ast.Link:
 			out.WriteString(p.link(n, string(n.Destination)))
 		case *ast.AutoLink:
 			out.WriteString(p.link(n, string(n.URL(p.source))))
 		case *ast.Image:
-			out.WriteString(styled(p.style("243", "243"), "Image: "+references.Replace(markdown.Plain(n, p.source))+" →"))
+			out.WriteString(styled(p.style("243", "243"), "Image: "+written.Replace(markdown.Plain(n, p.source))+" →"))
 		case *ast.RawHTML:
 			out.WriteString(styled(style, string(n.Segments.Value(p.source))))
 		}
 	}
-	return out.String()
 }
 
 // text is text, in which addresses that notebox issued become links.
@@ -203,18 +214,18 @@ func (p page) text(text string, style lipgloss.Style) string {
 	var out strings.Builder
 	for at := 0; at < len(text); at++ {
 		if n := p.links.Prefix(text[at:]); n > 0 {
-			out.WriteString(styled(style, references.Replace(text[:at])) + p.link(nil, text[at:at+n]))
+			out.WriteString(styled(style, written.Replace(text[:at])) + p.link(nil, text[at:at+n]))
 			text, at = text[at+n:], -1
 		}
 	}
-	return out.String() + styled(style, references.Replace(text))
+	return out.String() + styled(style, written.Replace(text))
 }
 
 // link is the text of a link, which leads there if notebox issued it. Without a text it
 // has the name of its file. n may be nil.
-func (p page) link(n ast.Node, written string) string {
+func (p page) link(n ast.Node, target string) string {
 	style := p.style("35", "29").Bold(true)
-	address := p.links.Find(written)
+	address := p.links.Find(target)
 	if address != "" {
 		style = style.Hyperlink(address)
 	}
@@ -223,9 +234,9 @@ func (p page) link(n ast.Node, written string) string {
 	}
 	if address != "" {
 		file, _, _ := strings.Cut(address, "?")
-		written = path.Base(file)
+		target = path.Base(file)
 	}
-	return styled(style, written)
+	return styled(style, target)
 }
 
 // styled is a text without a break of lines.

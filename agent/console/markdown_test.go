@@ -17,7 +17,8 @@ func TestRender(t *testing.T) {
 		{"code is not wrapped", "```python\nprint('it is longer than a line')\n```", "  print('it is longer than a line')"},
 		{"a table", "| a | b |\n|---|--:|\n| one | 2 |", " a   │ b \n─────┼───\n one │ 2 "},
 		{"character references", "&lt;b> &amp; &#27;", "<b> & &#27;"},
-		{"an image", "![a chart](" + ours + ")", "Image: a chart →"},
+		{"what is escaped", `[my\_file\.csv](` + ours + `) \*a\* \&lt;`, `my_file.csv *a* &lt;`},
+		{"an image", "![a_chart *x*](" + ours + ")", "Image: a_chart x →"},
 		{"an address has the name of its file", "It is in " + ours + ".", "It is in f."},
 	} {
 		t.Run(c.desc, func(t *testing.T) {

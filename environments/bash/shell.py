@@ -112,6 +112,7 @@ class Shell:
         wake, self._wake = os.pipe()
         self._reports, report = os.pipe()
         self._number, self._running, self._interrupted = 0, False, False
+        self._skips = False  # after the report of a cell without code
         self._waits = False  # for a cell or in one: before that, an interrupt would end it
         self._last = Report()
         self._data = b""
@@ -162,10 +163,13 @@ class Shell:
         if self._interrupted and not self._last.interrupted:
             # The signal may have come after the cell's end. A cell without code takes it.
             report = self._exchange("", 0, side)
+            self._skips |= report is not None and report.interrupted
             if report is not None and self._interrupted:  # once more, for the cell that is to run
+                self._streams.drain()
                 return Ended(INTERRUPTED)
-            if report is not None and report.interrupted:
+            if self._skips:
                 code = UNSKIP + code
+            self._skips = False
         if report is not None:
             report = self._exchange(code, self._last.last_status(), side)
         self._streams.drain()

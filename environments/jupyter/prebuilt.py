@@ -15,6 +15,7 @@ from typing import Any
 from pip._internal.cli.main import main
 from pip._internal.operations.install import wheel
 from pip._vendor.distlib.scripts import ScriptMaker
+from pip._vendor.distlib.util import get_export_entry
 
 # What Python tells of (its documentation, "Audit events table").
 STARTS = frozenset(
@@ -41,9 +42,13 @@ class NamedOnly(ScriptMaker):
 
     def make(self, specification: str, options: Any = None) -> Any:
         """Take "name = module:function"."""
-        name = specification.partition("=")[0].strip()
-        if "/" in name or name in (".", ".."):
-            raise OSError(f"{name}: not a program's name")
+        names = [specification.partition("=")[0].strip()]
+        # distlib may find another one: behind the first "=", where a second one follows.
+        if entry := get_export_entry(specification):  # type: ignore[no-untyped-call]
+            names.append(entry.name)
+        for name in names:
+            if "/" in name or name in (".", ".."):
+                raise OSError(f"{name}: not a program's name")
         return super().make(specification, options)  # type: ignore[no-untyped-call]
 
 

@@ -35,10 +35,28 @@ func (e ending) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context
 	}
 }
 
+// maxCells is how many cells a table may have. goldmark fills each row up to the length of
+// the first one: 64 KB of Markdown would have more than a hundred million.
+const maxCells = 1 << 16
+
+// tables makes tables of paragraphs, but for those that are too large.
+type tables struct{ parser.ParagraphTransformer }
+
+// Transform implements parser.ParagraphTransformer.
+func (t tables) Transform(n *ast.Paragraph, reader text.Reader, pc parser.Context) {
+	columns, lines := 0, n.Lines()
+	for i := range lines.Len() {
+		columns = max(columns, bytes.Count(reader.Value(lines.At(i)), []byte("|"))+1)
+	}
+	if columns*lines.Len() <= maxCells {
+		t.ParagraphTransformer.Transform(n, reader, pc)
+	}
+}
+
 // Parse reads Markdown as GitHub does.
 func Parse(source []byte) ast.Node {
 	m := goldmark.New(
-		goldmark.WithExtensions(extension.Table, extension.Strikethrough),
+		goldmark.WithExtensions(extension.Strikethrough),
 		goldmark.WithParser(parser.NewParser(
 			parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 			parser.WithInlineParsers(
@@ -49,6 +67,8 @@ func Parse(source []byte) ast.Node {
 				util.Prioritized(parser.NewEmphasisParser(), 500),
 			),
 			parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+			parser.WithParagraphTransformers(util.Prioritized(tables{extension.NewTableParagraphTransformer()}, 200)),
+			parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
 		)),
 	)
 	return m.Parser().Parse(text.NewReader(source))
@@ -73,8 +93,10 @@ func Plain(n ast.Node, source []byte) string {
 	var b bytes.Buffer
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if t, ok := n.(*ast.Text); ok && entering {
-			b.Write(t.Value(source))
-			b.WriteByte(' ')
+			b.Write(bytes.ReplaceAll(t.Value(source), []byte("\n"), []byte(" "))) // as in code
+			if t.SoftLineBreak() || t.HardLineBreak() {
+				b.WriteByte(' ')
+			}
 		}
 		return ast.WalkContinue, nil
 	})

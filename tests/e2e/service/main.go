@@ -77,7 +77,7 @@ func (s *Service) shut() error {
 		return err
 	}
 	for line := range strings.Lines(string(out)) {
-		if strings.HasPrefix(line, serviceID) {
+		if id, _, _ := strings.Cut(line, " "); id == serviceID || strings.HasPrefix(id, serviceID+"-") {
 			return fmt.Errorf("containers: %s", out)
 		}
 	}

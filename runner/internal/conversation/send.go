@@ -33,9 +33,9 @@ func (c *Conversation) Begin(ctx context.Context, spec runner.Spec) (*Job, error
 		c.mu.Unlock()
 		return nil, errBusy
 	}
+	job.network = c.serve(ctx, spec.Network, spec.ID)
 	c.job, c.used = job, true
 	c.mu.Unlock()
-	job.network = c.serve(ctx, spec.Network, spec.ID)
 	timer := time.AfterFunc(SendTimeout, func() { c.Close(fmt.Errorf("send the job: %w", ErrDeadline)) })
 	defer timer.Stop()
 	if !c.session {
@@ -44,6 +44,8 @@ func (c *Conversation) Begin(ctx context.Context, spec runner.Spec) (*Job, error
 	if err := c.write(func(w io.Writer) error { return sendJob(w, spec) }); err != nil {
 		err = c.whyNotSent(fmt.Errorf("send the job: %w", err))
 		c.Close(err)
+		job.fail(err) // after its done, Close does not know the job, and deliver may still wait for room
+		job.network.close()
 		job.network.wait()
 		return nil, err
 	}

@@ -51,8 +51,8 @@ func (c *Conversation) become(network runner.Network, id string) {
 	c.session = true
 	c.writing.Unlock()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.used = true
-	c.mu.Unlock()
 	c.serve(c.alive, network, id)
 }
 

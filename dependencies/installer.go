@@ -92,7 +92,7 @@ func (l *Layers) run(ctx context.Context, r Request, request map[string]any, net
 		begun = true
 		began := time.Now()
 		out, err := l.options.Runner.Run(ctx, spec, events)
-		s.end()
+		s.flush()
 		if r.Ran != nil {
 			r.Ran(out, err, time.Since(began), spec.Limits)
 		}

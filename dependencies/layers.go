@@ -1,10 +1,12 @@
 package dependencies
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -100,34 +102,22 @@ func (l *Layer) Release() { l.release() }
 // New returns Layers that know what is kept. images are the references of the
 // environments' images: what was made from another is removed.
 func New(ctx context.Context, o Options, images []string) (*Layers, error) {
-	setDefault(&o.Timeout, DefaultTimeout)
-	setDefault(&o.MaxSize, DefaultMaxSize)
-	setDefault(&o.MaxLayers, DefaultMaxLayers)
-	setDefault(&o.MaxTotal, DefaultMaxTotal)
-	setDefault(&o.MaxWaiting, DefaultMaxWaiting)
+	o.Timeout, o.MaxWaiting = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.MaxWaiting, DefaultMaxWaiting)
+	o.MaxSize, o.MaxLayers, o.MaxTotal = cmp.Or(o.MaxSize, DefaultMaxSize), cmp.Or(o.MaxLayers, DefaultMaxLayers), cmp.Or(o.MaxTotal, DefaultMaxTotal)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Observe == nil {
+		o.Observe = func(string) {}
+	}
 	l := &Layers{
 		options: o, log: o.Log, origin: hash(append(o.settings(), strconv.FormatBool(o.Builds))...),
 		bases: map[string]base{}, names: map[string]*name{}, layers: map[string]*layer{},
 		under: map[string]*install{}, sources: map[string]*source{}, keeping: semaphore.NewWeighted(1),
 		waiting: waiting{most: o.MaxWaiting, owners: map[string]int{}},
 	}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
-	if l.options.Observe == nil {
-		l.options.Observe = func(string) {}
-	}
 	if err := errors.Join(os.RemoveAll(o.TempDir), os.MkdirAll(o.TempDir, 0o700)); err != nil {
 		return nil, fmt.Errorf("dependencies: temporary folder: %w", err)
 	}
 	return l, l.load(ctx, images)
-}
-
-func setDefault[T comparable](value *T, fallback T) {
-	var zero T
-	if *value == zero {
-		*value = fallback
-	}
 }
 
 // Parse is Parse with the operator's policy.
@@ -293,16 +283,8 @@ func (l *Layers) gone(ctx context.Context, it *layer) bool {
 
 // drop forgets a layer. The lock is held.
 func (l *Layers) drop(it *layer) {
-	for key, n := range l.names {
-		if n.layer == it {
-			delete(l.names, key)
-		}
-	}
-	for own, other := range l.layers {
-		if other == it {
-			delete(l.layers, own)
-		}
-	}
+	maps.DeleteFunc(l.names, func(_ string, n *name) bool { return n.layer == it })
+	maps.DeleteFunc(l.layers, func(_ string, other *layer) bool { return other == it })
 }
 
 // touch tells the daemon that a layer is used, as a later process is to know.
@@ -323,7 +305,10 @@ func (l *Layers) give(it *layer, r Request, cached bool, took time.Duration) *La
 	if it.Layer != "" {
 		env.Image = it.Ref
 		env.Kernel.Packages = true
-		env.Kernel.Env = withEnv(env.Kernel.Env, r.Environment.Dependencies.Env)
+		variables := map[string]string{}
+		maps.Copy(variables, env.Kernel.Env)
+		maps.Copy(variables, r.Environment.Dependencies.Env)
+		env.Kernel.Env = variables
 		env.Kernel.WarmUp = append(r.Set.modules(env.Kernel.Name), env.Kernel.WarmUp...)
 	}
 	return &Layer{
@@ -336,15 +321,4 @@ func (l *Layers) release(it *layer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	it.users--
-}
-
-// withEnv is both, the second before the first.
-func withEnv(env, more map[string]string) map[string]string {
-	all := map[string]string{}
-	for _, m := range []map[string]string{env, more} {
-		for k, v := range m {
-			all[k] = v
-		}
-	}
-	return all
 }

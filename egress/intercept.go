@@ -11,11 +11,11 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"log"
 	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 )
@@ -75,29 +75,16 @@ func (s *session) intercept(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	outside.Close()
-	inside, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
+	inside, from, err := connected(w)
+	if inside == nil {
 		return err
 	}
 	defer inside.Close()
-	if _, err := io.WriteString(inside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		return nil
-	}
-	early := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered()))
-	one := newSingle(tls.Server(&prefixed{inside, io.MultiReader(early, inside)}, s.proxy.authority.server))
-	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.URL.Scheme, r.URL.Host, r.Host = "https", host, withoutPort(host, "443")
-			s.pass(w, r)
-		}),
-		ConnState:         one.noteState,
-		ReadHeaderTimeout: idleTime,
-		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    maxHeader,
-
-		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     log.New(io.Discard, "", 0),
-	}
+	one := newSingle(tls.Server(&prefixed{inside, from}, s.proxy.authority.server))
+	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Scheme, r.URL.Host, r.Host = "https", host, strings.TrimSuffix(host, ":443") // as clients name it
+		s.pass(w, r)
+	}), one.noteState)
 	defer context.AfterFunc(s.ctx, func() { inside.Close(); server.Close() })()
 	_ = server.Serve(one) // its end is the connection's
 	return nil

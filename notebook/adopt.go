@@ -27,7 +27,7 @@ func Adopt(raw []byte, k Kernel) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isVersion3(doc) {
+	if string(doc.get("nbformat")) == "3" { // as IPython wrote it until 2015
 		if doc, err = upgrade(doc); err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func adoptMetadata(raw jsontext.Value, k Kernel) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := json.Marshal(k.spec())
+	spec, err := json.Marshal(k)
 	if err != nil {
 		return nil, fmt.Errorf("notebook: adopt: %w", err)
 	}

@@ -48,13 +48,14 @@ func parts(out Output, link func(*Blob) string) []string {
 	}
 }
 
-// errorText returns the traceback. IPython's ends with the name and the message;
-// where another kernel's does not, they are added.
+// syntaxPlace is the place that IPython adds to the message of a SyntaxError, and not to
+// its traceback.
 var syntaxPlace = regexp.MustCompile(` \([^()\n]*, line \d+\)$`)
 
+// errorText returns the traceback. IPython's ends with the name and the message. If another
+// kernel's does not, they are added.
 func errorText(out Output) string {
 	final := strings.TrimSuffix(out.Name+": "+out.Message, ": ")
-	// IPython puts the place of a SyntaxError into its message and not into its traceback.
 	if strings.Contains(out.Traceback, syntaxPlace.ReplaceAllString(final, "")) {
 		return out.Traceback
 	}

@@ -108,27 +108,38 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	if err := Check(limits); err != nil {
 		return nil, err
 	}
+	id := strings.ToLower(rand.Text())
+	name := namePrefix + id
+	return e.await(ctx, func() (*sandbox, error) {
+		e.look(name, 0)
+		s, err := e.start(ctx, name, id, env, limits)
+		if err != nil {
+			e.removeCreated(name, err)
+		}
+		return s, err
+	}, func(s *sandbox) {
+		s.Close()
+		e.removeCreated(name, nil)
+	})
+}
+
+// await returns the sandbox that open returns, or the end of ctx: a daemon that hangs does
+// so without regard to ctx. unwanted is given a sandbox that comes after that.
+func (e *Engine) await(ctx context.Context, open func() (*sandbox, error), unwanted func(*sandbox)) (runner.Sandbox, error) {
 	type answer struct {
 		s   *sandbox
 		err error
 	}
 	answers := make(chan answer)
 	e.ending.Go(func() {
-		id := strings.ToLower(rand.Text())
-		name := namePrefix + id
-		e.look(name, 0)
-		s, err := e.start(ctx, name, id, env, limits)
+		s, err := open()
 		select {
 		case answers <- answer{s, err}:
-			if err == nil {
-				return
-			}
 		case <-ctx.Done():
 			if err == nil {
-				s.Close()
+				unwanted(s)
 			}
 		}
-		e.removeCreated(name, err)
 	})
 	select {
 	case a := <-answers:
@@ -248,13 +259,10 @@ func (e *Engine) Ready(ctx context.Context, env runner.Environment) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := e.api.ImageInspect(ctx, env.Image)
-	switch {
-	case errdefs.IsNotFound(err):
+	if errdefs.IsNotFound(err) {
 		return imageMissing(err)
-	case err != nil:
-		return e.explain(err)
 	}
-	return nil
+	return e.explain(err)
 }
 
 // Reap implements runner.Engine.
@@ -288,18 +296,12 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 	defer cancel()
 	for {
 		err := e.api.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
-		if errdefs.IsNotFound(err) {
+		if err == nil || errdefs.IsNotFound(err) {
 			e.forget(name)
 			return nil
 		}
-		// A conflict is a removal that goes on already; success is not yet
-		// the end where the daemon removes by itself as well.
-		if err != nil && !errdefs.IsConflict(err) {
+		if !errdefs.IsConflict(err) { // which is a removal that goes on already
 			return fmt.Errorf("remove container: %w", err)
-		}
-		if err == nil {
-			e.forget(name)
-			return nil
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
@@ -307,15 +309,6 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 			return fmt.Errorf("remove container: %w", ctx.Err())
 		}
 	}
-}
-
-// removeLater removes in the background, as often as it takes.
-func (e *Engine) removeLater(names ...string) {
-	e.ending.Go(func() {
-		for _, name := range names {
-			e.removeUntilGone(name, false)
-		}
-	})
 }
 
 // removeCreated removes in the background what create has made, or may have: err is what
@@ -379,7 +372,7 @@ func (e *Engine) explain(err error) error {
 // explain takes the public words for what took too long, and for what failed.
 func explain(err error, late, message string) error {
 	switch {
-	case errors.As(err, new(*runner.Error)), errdefs.IsInvalidArgument(err), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, new(*runner.Error)), errors.Is(err, runner.ErrNoSandbox), errdefs.IsInvalidArgument(err), errors.Is(err, context.Canceled):
 		return err
 	case client.IsErrConnectionFailed(err):
 		message = "the Docker daemon does not answer"

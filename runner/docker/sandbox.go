@@ -145,7 +145,13 @@ func (s *sandbox) Kill(ctx context.Context) error {
 	}
 	err := errors.Join(all...)
 	if err != nil {
-		s.later.Do(func() { s.engine.removeLater(s.names()...) })
+		s.later.Do(func() {
+			s.engine.ending.Go(func() {
+				for _, name := range s.names() {
+					s.engine.removeUntilGone(name, false)
+				}
+			})
+		})
 	}
 	return err
 }

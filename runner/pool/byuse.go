@@ -67,16 +67,8 @@ func (p *Pool) shrinkOldest(but *stock) bool {
 		return false
 	}
 	oldest.target--
-	p.trim(oldest)
+	p.trim(oldest, oldest.target)
 	return true
-}
-
-// trim ends what waits beyond the target. The lock is held.
-func (p *Pool) trim(s *stock) {
-	for len(s.warm) > s.target {
-		p.retire(s.warm[0].Conversation)
-		s.warm = s.warm[1:]
-	}
 }
 
 // forget ends a stock by use that nobody uses any more. The lock is held.
@@ -85,7 +77,7 @@ func (p *Pool) forget(s *stock) {
 		return
 	}
 	s.target = 0
-	p.trim(s)
+	p.trim(s, 0)
 	if len(s.filling) == 0 {
 		delete(p.stocks, keyOf(s.Environment))
 	}

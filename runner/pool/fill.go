@@ -145,8 +145,7 @@ func (p *Pool) watch() {
 			aged := len(s.warm) > 0 && time.Since(s.warm[0].since) >= age
 			replaced := len(s.filling) == 0 && !time.Now().Before(s.resume) && p.demand == 0 && len(p.room) == 0
 			if len(s.warm) > s.target || aged && replaced {
-				p.retire(s.warm[0].Conversation)
-				s.warm = s.warm[1:]
+				p.retireOldest(s)
 			}
 		}
 		p.fillAfter(fillDelay)

@@ -84,8 +84,9 @@ func newStock(o StockOptions, l runner.Limits) *stock {
 	return &stock{StockOptions: o, limits: l, target: o.Min, pauses: newPauses()}
 }
 
-// disappoint lowers the target of a stock by use one of whose sandboxes did not last, until
-// the next run that misses one: its packages may be the cause, and the cost nobody's.
+// disappoint lowers the target of a by-use stock after one of its sandboxes did not start
+// or died early. Its packages may be the cause, and nobody pays for such starts. The next
+// run that finds none warm raises the target again.
 func (s *stock) disappoint() {
 	if s.byUse {
 		s.target = max(0, s.target-1)

@@ -36,9 +36,6 @@ func (s *Session) record(ctx context.Context) error {
 	if err := s.all.records.write(s.recorded); err != nil {
 		return &runner.Error{Code: runner.CodeUnavailable, Message: "the session could not be recorded", Err: err}
 	}
-	s.mu.Lock()
-	s.kept = true
-	s.mu.Unlock()
 	return nil
 }
 
@@ -46,7 +43,7 @@ func (s *Session) record(ctx context.Context) error {
 func (s *Session) isKept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kept
+	return s.name != ""
 }
 
 // recordAgain writes down what has changed. Where it cannot be, a later process knows

@@ -92,7 +92,7 @@ func (l *Sessions) restore(ctx context.Context, record savedSession, network fun
 		Limits: record.Limits, TTL: record.Expires.Sub(record.Created), Idle: record.Idle, Note: record.Note,
 	}
 	s := attachSession(l, c, spec, record.Token, record.Created, now.Add(timeLeft(resumed, spec.TTL)))
-	s.name, s.kept, s.restarts = record.Sandbox, true, record.KernelRestarts
+	s.name, s.restarts = record.Sandbox, record.KernelRestarts
 	if resumed.KernelRestarted {
 		s.restarts, s.untold = s.restarts+1, true
 	}

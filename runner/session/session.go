@@ -32,8 +32,7 @@ type Session struct {
 	ended chan struct{} // closed when no process is left
 
 	mu       sync.Mutex
-	name     string // to adopt the sandbox by; "" where it is not kept
-	kept     bool   // a later process can go on with it
+	name     string // to adopt the sandbox by; "" if no later process can go on with it
 	restarts int
 	told     bool // the next outcome may speak of a restart that is counted
 	untold   bool // the next outcome will not speak of one that is
@@ -49,7 +48,7 @@ func newSession(l *Sessions, c *conversation.Conversation, spec runner.SessionSp
 
 // attachSession returns the session of a sandbox, whose frames are not read yet.
 func attachSession(l *Sessions, c *conversation.Conversation, spec runner.SessionSpec, token []byte, created, expires time.Time) *Session {
-	s := &Session{
+	return &Session{
 		all: l, spec: spec, conversation: c, token: token, created: created,
 		use:   newUse(expires, spec.Idle),
 		queue: newQueue(),
@@ -57,7 +56,6 @@ func attachSession(l *Sessions, c *conversation.Conversation, spec runner.Sessio
 		gate:  make(chan struct{}, 1),
 		ended: make(chan struct{}),
 	}
-	return s
 }
 
 func (s *Session) key() key { return key{s.spec.Owner, s.spec.ID} }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -145,8 +146,8 @@ func (l *Sessions) nextExpiry(owner string) time.Duration {
 	return max(next, minSessionRetry)
 }
 
-// start makes the session, in place of whose sandbox another is taken where that had
-// ended while it waited.
+// start makes the session. It replaces a sandbox that died while it was waiting in the
+// pool.
 func (l *Sessions) start(ctx context.Context, spec runner.SessionSpec) (*Session, error) {
 	until := time.Now().Add(l.options.MaxWait)
 	for {
@@ -221,11 +222,7 @@ func (l *Sessions) List(owner string) []runner.SessionInfo {
 func (l *Sessions) all() []*Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]*Session, 0, len(l.open))
-	for _, s := range l.open {
-		out = append(out, s)
-	}
-	return out
+	return slices.Collect(maps.Values(l.open))
 }
 
 // Close ends all sessions, and returns when that is done, or ctx ends. There are no more

@@ -71,13 +71,12 @@ func (l *Sessions) makeRoom(owner string, s share) error {
 	return nil
 }
 
-// evictFor ends a session so that an owner gets room for a sandbox, in the background. It
-// reports whether there was one to spare.
-func (l *Sessions) evictFor(owner string) bool {
+// evictFor ends a session, if there is one to spare, so that an owner gets room for a sandbox.
+func (l *Sessions) evictFor(owner string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.share()
-	return l.evict(s, s.owned[owner], l.options.EvictAfter)
+	l.evict(s, s.owned[owner], l.options.EvictAfter)
 }
 
 // evict ends a session, idle for so long, of an owner that has so many at least. The lock is

@@ -72,17 +72,13 @@ func (u *use) expiryLocked() time.Time {
 	if u.idle <= 0 {
 		return u.expires
 	}
-	last := u.lastUsed
-	if u.users > 0 {
-		last = time.Now()
-	}
-	if idle := last.Add(u.idle); idle.Before(u.expires) {
+	if idle := u.usedLocked().Add(u.idle); idle.Before(u.expires) {
 		return idle
 	}
 	return u.expires
 }
 
-// begin has the session in use until leave is called, which is allowed more than once.
+// begin marks the session as used until leave is called. More calls of leave do nothing.
 func (u *use) begin() (leave func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -106,10 +102,14 @@ func (u *use) idleSince() (since time.Time, ok bool) {
 	return u.lastUsed, u.users == 0 && u.gone == nil
 }
 
-// used returns the end of the last use: now where one goes on.
+// used returns the end of the last use: now if one goes on.
 func (u *use) used() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.usedLocked()
+}
+
+func (u *use) usedLocked() time.Time {
 	if u.users > 0 {
 		return time.Now()
 	}

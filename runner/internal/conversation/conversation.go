@@ -63,8 +63,8 @@ func (c *Conversation) Shelved(lost func(why error)) {
 	c.OnEnd(lost)
 }
 
-// OnEnd has lost called, in a goroutine of its own, when the conversation is over. Who
-// calls it last is told.
+// OnEnd has lost called when the conversation is over, in a goroutine of its own. It
+// replaces the function of an earlier OnEnd.
 func (c *Conversation) OnEnd(lost func(why error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -115,7 +115,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 		r.done = true
 		return err
 	}
-	return fmt.Errorf("frame %q in a job, after go", rune(kind))
+	return fmt.Errorf("unexpected frame %q during a job", rune(kind))
 }
 
 // inTurn reports whether a frame of that kind may come now: outputs before the

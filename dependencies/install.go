@@ -109,8 +109,8 @@ func (l *Layers) keep(in *install, key string, r Request, got *sink) (*layer, er
 	return l.adopt(in.ctx, key, own, func() (*layer, error) { return l.commit(in.ctx, own, base, r, got) })
 }
 
-// adopt gives a layer the name of a set, after it was made where there is none. keeping is
-// held.
+// adopt gives a layer the name of a set. It makes the layer first if there is none. keeping
+// is held.
 func (l *Layers) adopt(ctx context.Context, key, own string, make func() (*layer, error)) (*layer, error) {
 	l.mu.Lock()
 	it := l.layers[own]
@@ -146,9 +146,8 @@ func (l *Layers) adopt(ctx context.Context, key, own string, make func() (*layer
 	return it, nil
 }
 
-// commit makes a layer. keeping is held. What has begun is waited for also where nobody
-// waits any more, as the daemon goes on with it: an image that comes to be when nobody
-// looks is counted by nobody.
+// commit makes a layer. keeping is held. It waits for the daemon even if ctx has ended, as
+// the daemon goes on: an image that comes to be when nobody looks is counted by nobody.
 func (l *Layers) commit(ctx context.Context, own, base string, r Request, got *sink) (*layer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

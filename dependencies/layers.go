@@ -52,10 +52,10 @@ type layer struct {
 	looked time.Time
 	told   time.Time // when the daemon was told of its use
 	stays  time.Time // when it could not be removed, last
-	// held is true where a container was made of it when this process began: it is of a
+	// held is true if a container was made of it when this process began: it is of a
 	// session that goes on, which none of users counts.
 	held bool
-	// leaving is closed when it was removed, or could not be; nil where nobody tries.
+	// leaving is closed when it was removed, or could not be; nil if nobody tries.
 	leaving chan struct{}
 }
 
@@ -167,11 +167,11 @@ func (l *Layers) kept() (count int, bytes int64) {
 	return count, bytes
 }
 
-// Get returns the environment of a request with its packages: at once where they are
+// Get returns the environment of a request with its packages: at once if they are
 // known, else when they are installed. The end of ctx is the end of the wait, and of an
-// installation that nobody else waits for. The error is a *Failure where the set cannot be
-// had, and a *runner.Error where a caller can do something about it: of CodeFull where too
-// many wait, and of CodeShare where too many of the owner's do.
+// installation that nobody else waits for. The error is a *Failure if the set cannot be
+// had, and a *runner.Error if a caller can do something about it: of CodeFull if too
+// many wait, and of CodeShare if too many of the owner's do.
 func (l *Layers) Get(ctx context.Context, r Request) (*Layer, error) {
 	began := time.Now()
 	key, err := l.key(ctx, r)
@@ -204,7 +204,7 @@ func (l *Layers) key(ctx context.Context, r Request) (string, error) {
 }
 
 // base is the ID of an environment's own image. It is looked at again now and then: an image
-// that was built anew under its name has other layers. Where the daemon does not answer,
+// that was built anew under its name has other layers. If the daemon does not answer,
 // what was there holds.
 func (l *Layers) base(ctx context.Context, ref string) (string, error) {
 	l.mu.Lock()
@@ -272,7 +272,7 @@ func (l *Layers) gone(ctx context.Context, it *layer) bool {
 	_, err := l.options.Images.ID(ctx, it.Ref)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !errors.Is(err, ErrNoImage) { // where the daemon does not answer, the run will say so
+	if !errors.Is(err, ErrNoImage) { // if the daemon does not answer, the run will say so
 		it.looked = time.Now()
 		return false
 	}

@@ -130,7 +130,7 @@ func (l *Layers) oldest() (found *layer) {
 }
 
 // remove removes a layer, after its sandboxes that wait. Those take a moment to be gone,
-// a shorter one where a session had the layer: that stays until it ends, and is noticed when
+// a shorter one if a session had the layer: that stays until it ends, and is noticed when
 // it is tried the next time.
 func (l *Layers) remove(ctx context.Context, it *layer) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), imagesTime)

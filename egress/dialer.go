@@ -33,8 +33,8 @@ type Dialer struct {
 }
 
 // DialContext resolves once and connects to one of the addresses that were found,
-// each of which is checked when its socket is there. Where the Guard refuses,
-// the error is ErrAddress; where there is no such name, ErrHost.
+// each of which is checked when its socket is there. If the Guard refuses,
+// the error is ErrAddress; if there is no such name, ErrHost.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {

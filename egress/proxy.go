@@ -21,7 +21,7 @@ type Options struct {
 	Hosts      Hosts    // that requests may name
 	Exceptions []string // hosts at addresses that are not public; see NewGuard
 	// Own is where the service itself is reached, "host" or "host:port": a name is
-	// refused, an address on its port, or on all where it has none, and that port on
+	// refused, an address on its port, or on all if it has none, and that port on
 	// all addresses of this machine.
 	Own []string
 	// Credentials sign requests to their hosts in, so that no program has them. TLS to such a

@@ -160,7 +160,7 @@ func (s *session) pass(w http.ResponseWriter, r *http.Request) {
 	s.forward.ServeHTTP(w, r)
 }
 
-// withPort adds a port where there is none.
+// withPort adds a port if there is none.
 func withPort(host, port string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host

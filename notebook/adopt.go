@@ -205,7 +205,7 @@ func freeID(i int, ids map[string]bool) string {
 
 // Language returns the language that the notebook raw is written in, as its
 // kernelspec says or, failing that, its language_info or, in nbformat 3, its first
-// code cell; "" where it says nothing or is not a notebook.
+// code cell; "" if it says nothing or is not a notebook.
 func Language(raw []byte) string {
 	meta := lookup(raw, "metadata")
 	for _, path := range [][2]string{{"kernelspec", "language"}, {"language_info", "name"}} {
@@ -216,7 +216,7 @@ func Language(raw []byte) string {
 	return language3(raw)
 }
 
-// lookup returns the value of name in the object raw, nil where there is none.
+// lookup returns the value of name in the object raw, nil if there is none.
 // As in Python, the last of two wins.
 func lookup(raw jsontext.Value, name string) jsontext.Value {
 	var found jsontext.Value

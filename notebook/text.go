@@ -13,14 +13,14 @@ import (
 //
 //   - A stream is its text; an error its traceback with the final line
 //     ("ValueError: x").
-//   - A display or result is its text/plain, except where that is merely an
+//   - A display or result is its text/plain, except if that is merely an
 //     object's repr, such as <Figure size 640x480 with 1 Axes>, and a better one
 //     is there: text/markdown, text/latex, the text of text/html, or
 //     application/json.
 //   - Sound, a film or a page at an address is a line "[audio: ADDRESS]".
 //   - An image is a line "[image image_0.png: URL]", another blob
 //     "[file output_0.pdf: URL]", after the text that came with it. link gives
-//     the URL, "" (and the line none) where there is none; it may be nil.
+//     the URL, "" (and the line none) if there is none; it may be nil.
 func Text(r *Result, link func(*Blob) string) string {
 	if link == nil {
 		link = func(*Blob) string { return "" }

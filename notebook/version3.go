@@ -102,7 +102,7 @@ func upgradeCell(field string, cell object) (object, error) {
 	return cell, nil
 }
 
-// language3 is what the first code cell with a language has; "" where none has one.
+// language3 is what the first code cell with a language has; "" if none has one.
 func language3(raw []byte) (language string) {
 	if string(lookup(raw, "nbformat")) != "3" {
 		return ""

@@ -15,7 +15,7 @@ type Limits struct {
 	MaxWaiting int           // runs that wait for that; 0: nobody waits
 	MaxWait    time.Duration // how long one waits before it is turned away
 	// ShareWaiting lets an owner wait in no more places than are left free for
-	// others: in half of MaxWaiting where one owner crowds in, a third each where
+	// others: in half of MaxWaiting if one owner crowds in, a third each if
 	// two do, and so on. It is for a service with several owners.
 	ShareWaiting bool
 }
@@ -39,8 +39,8 @@ func (a *Admission) With(next runner.Runner) *Admission {
 	return &Admission{next: next, limits: a.limits, queue: a.queue, held: a.held}
 }
 
-// Run implements Runner. It returns an *Error of CodeFull where there is no
-// place to run or to wait, and of CodeShare where only the owner has none left;
+// Run implements Runner. It returns an *Error of CodeFull if there is no
+// place to run or to wait, and of CodeShare if only the owner has none left;
 // both say when to come back. The end of ctx frees the place at once.
 func (a *Admission) Run(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 	asked := time.Now()

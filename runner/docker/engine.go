@@ -49,10 +49,10 @@ const (
 )
 
 var (
-	// errUnanswered is the cause where the daemon may have made a container and did
+	// errUnanswered is the cause if the daemon may have made a container and did
 	// not say so.
 	errUnanswered = errors.New("no answer")
-	// errNotAsked is the cause where there was no daemon to make one.
+	// errNotAsked is the cause if there was no daemon to make one.
 	errNotAsked = errors.New("no connection")
 )
 
@@ -183,7 +183,7 @@ func (e *Engine) attach(ctx context.Context, name string, exit container.WaitCon
 	return newSandbox(ctx, e, name, stream, exit), nil
 }
 
-// create waits for the daemon's answer also where ctx has ended: a container
+// create waits for the daemon's answer even if ctx has ended: a container
 // whose creation nobody waits for comes to be when it has been looked for already.
 func (e *Engine) create(ctx context.Context, name string, c *container.Config, h *container.HostConfig) error {
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)

@@ -43,7 +43,7 @@ const (
 	// ptys of one sandbox: a terminal multiplexer with many windows. The host's kernel has
 	// 3,072 for all containers together.
 	ptys = 32
-	// coreLimit of RLIMIT_CORE, bytes: no file, and no program either. Where core_pattern is
+	// coreLimit of RLIMIT_CORE, bytes: no file, and no program either. If core_pattern is
 	// a pipe, a kernel starts its program as root of the host at each crash and for each
 	// limit, 0 too, but this one, which is its own mark for that program's crashes.
 	coreLimit = 1
@@ -92,7 +92,7 @@ func containerConfig(env runner.Environment, labels map[string]string) *containe
 		Labels:          labels,
 		NetworkDisabled: true,
 		OpenStdin:       true,
-		StdinOnce:       false, // a session's program goes on where its service is gone
+		StdinOnce:       false, // a session's program goes on after its service is gone
 		AttachStdin:     true,
 		AttachStdout:    true,
 		AttachStderr:    true,

@@ -98,7 +98,7 @@ func (s *sandbox) names() []string {
 // Write implements runner.Sandbox.
 func (s *sandbox) Write(p []byte) (int, error) { return s.conn.Write(p) }
 
-// Read implements runner.Sandbox. Where the daemon goes away, and not the
+// Read implements runner.Sandbox. If the daemon goes away, and not the
 // program inside, the error is a runner.Error.
 func (s *sandbox) Read(p []byte) (int, error) {
 	n, err := s.out.Read(p)

@@ -10,9 +10,9 @@ import (
 // since: somebody who works with it comes back within minutes.
 const byUseIdle = 10 * time.Minute
 
-// stockFor returns the stock that a run is served from. Where there is none for its
-// environment, it is made, as one run is seldom the last; where its limits are others than
-// those of waiting sandboxes, it is one that stays empty. The lock is held.
+// stockFor returns the stock that a run is served from. It makes one if the environment has
+// none, as one run is seldom the last. A run whose limits are not those of the sandboxes
+// that wait gets a stock that stays empty. The lock is held.
 func (p *Pool) stockFor(env runner.Environment, l runner.Limits) *stock {
 	key := keyOf(env)
 	s := p.stocks[key]

@@ -88,7 +88,7 @@ func (p *Pool) failed(s *stock, err error) {
 	p.fillAfter(pause)
 }
 
-// recovered has the stocks filled again where starts had failed: one has just succeeded.
+// recovered has the stocks filled again if starts had failed: one has just succeeded.
 // The lock is held.
 func (p *Pool) recovered() {
 	for _, s := range p.stocks {
@@ -120,8 +120,7 @@ func (p *Pool) shelve(s *stock, c *conversation.Conversation) {
 
 // watch renews what has waited too long and forgets demand that is over.
 func (p *Pool) watch() {
-	age := p.options.MaxAge
-	tick := time.NewTicker(min(poolTick, age))
+	tick := time.NewTicker(poolTick)
 	defer tick.Stop()
 	calm := map[*stock]time.Time{}
 	for {
@@ -142,7 +141,7 @@ func (p *Pool) watch() {
 			s.missed = false
 			// One at a time, and only while replacements come, so that the others are
 			// there meanwhile.
-			aged := len(s.warm) > 0 && time.Since(s.warm[0].since) >= age
+			aged := len(s.warm) > 0 && time.Since(s.warm[0].since) >= maxAge
 			replaced := len(s.filling) == 0 && !time.Now().Before(s.resume) && p.demand == 0 && len(p.room) == 0
 			if len(s.warm) > s.target || aged && replaced {
 				p.retireOldest(s)

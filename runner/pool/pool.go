@@ -25,8 +25,8 @@ const (
 	// DefaultStartTimeout bounds a sandbox's start until it is ready: a second on an
 	// idle host, many on one where all cores start one.
 	DefaultStartTimeout = 60 * time.Second
-	// DefaultMaxAge of a sandbox that waits: what little it collects goes with it.
-	DefaultMaxAge = 30 * time.Minute
+	// maxAge of a sandbox that waits: what little it collects goes with it.
+	maxAge = 30 * time.Minute
 )
 
 // StockOptions say how many sandboxes of an environment are kept ready.
@@ -46,7 +46,6 @@ type Options struct {
 	ByUse        int
 	MaxSandboxes int           // that exist: starting, warm, running, being removed; 0 is no bound
 	FillAtOnce   int           // starts for the stocks at one time while nothing runs; 0 is 1
-	MaxAge       time.Duration // of one that waits; 0 is DefaultMaxAge
 	StartTimeout time.Duration // of a start until the sandbox is ready; 0 is DefaultStartTimeout
 	Held         bool          // nothing is started ahead until Begin is called
 	Log          *slog.Logger
@@ -77,7 +76,7 @@ type Pool struct {
 
 // New returns a pool on the engine and begins to fill it.
 func New(engine runner.Engine, o Options) *Pool {
-	o.StartTimeout, o.MaxAge = cmp.Or(o.StartTimeout, DefaultStartTimeout), cmp.Or(o.MaxAge, DefaultMaxAge)
+	o.StartTimeout = cmp.Or(o.StartTimeout, DefaultStartTimeout)
 	if o.LimitsOf == nil {
 		o.LimitsOf = func(string) runner.Limits { return o.Limits }
 	}

@@ -29,7 +29,7 @@ func (p *Pool) note(env runner.Environment, err error) error {
 	return err
 }
 
-// Failing says why sandboxes of an environment keep failing to start, or nil: they do where
+// Failing says why sandboxes of an environment keep failing to start, or nil: they do if
 // the last ones have all failed.
 func (p *Pool) Failing(environment string) error {
 	p.mu.Lock()

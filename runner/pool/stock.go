@@ -44,7 +44,7 @@ type warmSandbox struct {
 
 // filling is a start for the stock. A run that finds nothing warm claims it.
 type filling struct {
-	claim chan<- claimed // of the run that waits for it; nil where none does
+	claim chan<- claimed // of the run that waits for it; nil if none does
 	hurry chan struct{}  // closed when it is claimed
 }
 

@@ -117,7 +117,7 @@ func (p *Pool) startFor(ctx context.Context, s *stock, owner string, env runner.
 }
 
 // start returns a sandbox that is ready, in the room that the caller has taken. It
-// gives the room back where it fails, and waits for no removal.
+// gives the room back if it fails, and waits for no removal.
 func (p *Pool) start(ctx context.Context, env runner.Environment, l runner.Limits, hurry <-chan struct{}) (*conversation.Conversation, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.options.StartTimeout)
 	defer cancel()

@@ -112,7 +112,7 @@ func (p progress) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// errContent is the cause where what is to be written could not be read.
+// errContent is the cause if what is to be written could not be read.
 var errContent = errors.New("the content could not be read")
 
 // send writes content to the sandbox, and its end. It returns only errors of content: of
@@ -234,13 +234,13 @@ func (c *fileCall) read(p []byte) (int, error) {
 	return n, err
 }
 
-// hostile is the error where an answer is not one.
+// hostile is the error if the sandbox's answer makes no sense.
 func (c *fileCall) hostile(err error) error {
 	c.s.all.log.Warn("a session's file operation was not answered as it should be", "session", c.s.spec.ID, "error", err)
 	return &runner.FileError{Code: runner.FileBusy, Path: c.path, Message: "the sandbox gave no answer that makes sense"}
 }
 
-// changed is the error where a file has not its size any more.
+// changed is the error if the size of a file is not what it was.
 func (c *fileCall) changed() error {
 	return &runner.FileError{Code: runner.FileBusy, Path: c.path, Message: "the file was changed while it was read"}
 }

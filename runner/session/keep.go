@@ -8,10 +8,10 @@ import (
 	"notebox/runner"
 )
 
-// errDetached is the cause where this process has left a session to a later one.
+// errDetached is the cause if this process has left a session to a later one.
 var errDetached = errors.New("the service has ended, and the session goes on without it")
 
-// keeper is the engine, where its sandboxes can outlive this process and sessions are
+// keeper is the engine, if its sandboxes can outlive this process and sessions are
 // recorded; else nil.
 func (l *Sessions) keeper() runner.Keeper {
 	if l.records.folder == "" {
@@ -46,7 +46,7 @@ func (s *Session) isKept() bool {
 	return s.name != ""
 }
 
-// recordAgain writes down what has changed. Where it cannot be, a later process knows
+// recordAgain writes down what has changed. If it cannot be, a later process knows
 // less.
 func (s *Session) recordAgain() {
 	if !s.isKept() {

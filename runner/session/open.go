@@ -14,7 +14,7 @@ import (
 // the service that ends it, with what a run has to say.
 const ttlSlack = 2 * closeGrace
 
-// begin makes the sandbox the session's, and returns when it is open. Where it
+// begin makes the sandbox the session's, and returns when it is open. If it
 // fails, the caller ends the sandbox.
 func (s *Session) begin(ctx context.Context, inputs []runner.Input) error {
 	starting, cancel := context.WithTimeoutCause(ctx, s.all.pool.StartTimeout(), conversation.ErrDeadline)

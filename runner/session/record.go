@@ -54,7 +54,7 @@ type goneRecord struct {
 	At     time.Time         `json:"at"`
 }
 
-// records are files in one folder, a session each. Where that is "", nothing is
+// records are files in one folder, a session each. If that is "", nothing is
 // recorded.
 type records struct {
 	folder string

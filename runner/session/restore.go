@@ -20,10 +20,10 @@ const (
 	restoreAtOnce = 8
 )
 
-// errNoEngine is the cause where nothing could have been kept.
+// errNoEngine is the cause if nothing could have been kept.
 var errNoEngine = errors.New("the engine keeps no sandboxes")
 
-// errClosing is the cause where the service ends before all go on.
+// errClosing is the cause if the service ends before all go on.
 var errClosing = errors.New("the service is going down")
 
 // Restore goes on with the sessions that an earlier process of this service has recorded,

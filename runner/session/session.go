@@ -89,8 +89,8 @@ func (s *Session) Interrupt(ctx context.Context) error {
 	return s.orGone(s.conversation.Interrupt())
 }
 
-// Restart implements Session. Those that are asked for at one time come one after
-// another, and go on where ctx ends.
+// Restart implements Session. Several restarts come one after another. A restart goes on
+// after ctx has ended.
 func (s *Session) Restart(ctx context.Context) error {
 	leave, err := s.use.begin()
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 const (
 	// DefaultMaxSessions are open at one time: each pins the memory of an idle kernel.
 	DefaultMaxSessions = 50
-	// DefaultMaxWait is how long opening a session waits for room for its sandbox.
-	DefaultMaxWait = 10 * time.Second
-	// DefaultEvictAfter is how long a session must have been idle until it may end for
-	// want of room: a model thinks that long between two steps.
-	DefaultEvictAfter = time.Minute
+	// defaultMaxWait is how long opening a session waits for room for its sandbox.
+	defaultMaxWait = 10 * time.Second
+	// evictAfter is how long a session must have been idle until it may end for want of
+	// room: a model thinks that long between two steps.
+	evictAfter = time.Minute
 	// minSessionRetry is the least that a caller without room is told to wait: sessions
 	// are closed by their owners before they expire.
 	minSessionRetry = 5 * time.Second
@@ -35,8 +35,7 @@ const (
 // Options of Sessions. The zero value of a field is its default.
 type Options struct {
 	MaxSessions int           // open at one time, of all owners; 0 is DefaultMaxSessions
-	MaxWait     time.Duration // of Open for room; 0 is DefaultMaxWait
-	EvictAfter  time.Duration // idle, before a session may end for want of room; 0 is DefaultEvictAfter
+	MaxWait     time.Duration // of Open for room; 0 is 10 seconds
 	Shared      func() bool   // there are several owners, see share; nil: there is one
 	RecordDir   string        // folder of what a later process has to know, see Restore; "": none goes on with them
 	Log         *slog.Logger  // nil: slog.Default()
@@ -66,8 +65,7 @@ type key struct{ owner, id string }
 // New returns Sessions whose sandboxes are the pool's, and whose runs take
 // their places from the admission, with all others.
 func New(pool *pool.Pool, admission *admission.Admission, o Options) *Sessions {
-	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
-	o.MaxWait, o.EvictAfter = cmp.Or(o.MaxWait, DefaultMaxWait), cmp.Or(o.EvictAfter, DefaultEvictAfter)
+	o.MaxSessions, o.MaxWait = cmp.Or(o.MaxSessions, DefaultMaxSessions), cmp.Or(o.MaxWait, defaultMaxWait)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Shared == nil {
 		o.Shared = func() bool { return false }
@@ -131,7 +129,7 @@ func (l *Sessions) unreserve(owner string) {
 	}
 }
 
-// nextExpiry is how long it is until a session of an owner, or of anyone where that is
+// nextExpiry is how long it is until a session of an owner, or of anyone if that is
 // "", ends by itself. The lock is held.
 func (l *Sessions) nextExpiry(owner string) time.Duration {
 	next := time.Duration(0)

@@ -143,7 +143,7 @@ func TestOpenRefusals(t *testing.T) {
 		},
 		{
 			desc: "no room", before: 2, options: func(o *sessionsOptions) { o.pool.MaxSandboxes = 2 },
-			code: runner.CodeFull, message: "no room", retry: 10 * time.Second, took: session.DefaultMaxWait,
+			code: runner.CodeFull, message: "no room", retry: 10 * time.Second, took: session.MaxWait,
 		},
 		{desc: "never kept", program: inSession(nil, nil), code: runner.CodeUnavailable, retry: 5 * time.Second, message: "took too long", took: pool.DefaultStartTimeout},
 		{

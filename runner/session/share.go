@@ -15,7 +15,7 @@ import (
 //  2. An owner that is refused by that, and has less than its equal part, gets the room of
 //     an owner that has more than its equal part. So sessions from a time when there was
 //     one owner, or when the limit was higher, keep nobody out.
-//  3. If room for a sandbox is short, a session ends that has been idle for EvictAfter: of
+//  3. If room for a sandbox is short, a session ends that has been idle for evictAfter: of
 //     an owner that has at least as many as the one that needs room.
 //
 // The session that ends is of the owner that has most, and of these the one that is idle for
@@ -76,7 +76,7 @@ func (l *Sessions) evictFor(owner string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.share()
-	l.evict(s, s.owned[owner], l.options.EvictAfter)
+	l.evict(s, s.owned[owner], evictAfter)
 }
 
 // evict ends a session, idle for so long, of an owner that has so many at least. The lock is

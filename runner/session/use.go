@@ -12,7 +12,7 @@ import (
 // the session when its time is over.
 //
 //  1. A call that uses the session has it in use from its begin to its end.
-//  2. Where none does, the session ends Idle after the end of the last one.
+//  2. If none does, the session ends Idle after the end of the last one.
 //  3. It ends at its expiry in any case.
 type use struct {
 	idle    time.Duration // 0: it does not end by that
@@ -33,7 +33,7 @@ func newUse(expires time.Time, idle time.Duration) *use {
 	return u
 }
 
-// watch calls expired when the session's time is over; unused is as for stop. Where
+// watch calls expired when the session's time is over; unused is as for stop. If
 // that reports false, the session was used just then, and goes on.
 func (u *use) watch(expired func(reason runner.GoneReason, unused time.Time) bool) {
 	u.mu.Lock()
@@ -61,7 +61,7 @@ func (u *use) due() (reason runner.GoneReason, unused time.Time) {
 	return "", time.Time{}
 }
 
-// expiry is when the session ends where nobody uses it from now on.
+// expiry is when the session ends if nobody uses it from now on.
 func (u *use) expiry() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -94,7 +94,7 @@ func (u *use) begin() (leave func(), err error) {
 	}), nil
 }
 
-// idleSince returns since when nobody uses the session; ok is false where somebody does,
+// idleSince returns since when nobody uses the session; ok is false if somebody does,
 // or it is over.
 func (u *use) idleSince() (since time.Time, ok bool) {
 	u.mu.Lock()
@@ -116,7 +116,7 @@ func (u *use) usedLocked() time.Time {
 	return u.lastUsed
 }
 
-// stop has the session be over, and reports whether it was not before. Where unused is
+// stop has the session be over, and reports whether it was not before. If unused is
 // not zero, it must not have been used since then.
 func (u *use) stop(end *runner.GoneError, unused time.Time) bool {
 	u.mu.Lock()
@@ -132,7 +132,7 @@ func (u *use) stop(end *runner.GoneError, unused time.Time) bool {
 	return true
 }
 
-// end returns how the session came to its end; nil where it is open.
+// end returns how the session came to its end; nil if it is open.
 func (u *use) end() *runner.GoneError {
 	u.mu.Lock()
 	defer u.mu.Unlock()

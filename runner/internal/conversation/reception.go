@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -48,7 +49,7 @@ type reception struct {
 	bytes        int64 // of the files so far
 	done         bool
 	began        time.Time
-	ended        time.Time // when the last cell had; zero where that is not known
+	ended        time.Time // when the last cell had; zero if that is not known
 }
 
 // takeAll takes frames to the last. outcome is called before the outcome is taken.
@@ -179,9 +180,7 @@ func (r *reception) outcome(payload []byte) error {
 		return err
 	}
 	status := runner.Status(o.Status)
-	switch status {
-	case runner.StatusOK, runner.StatusError, runner.StatusTimeout, runner.StatusOutOfMemory, runner.StatusKilled, runner.StatusOutputLimit, runner.StatusCancelled:
-	default:
+	if !slices.Contains(runner.Statuses(), status) {
 		return fmt.Errorf("outcome of status %q", o.Status)
 	}
 	if o.ExitCode != nil && (r.job.spec.Command == "" || *o.ExitCode < 0 || *o.ExitCode > maxExitCode) {

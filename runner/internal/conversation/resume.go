@@ -65,8 +65,8 @@ func readResumed(s io.Reader, nonce []byte) (frame.Resumed, error) {
 	return r, err
 }
 
-// skipTo reads up to the end of the mark where that comes first, and not a byte beyond
-// it. It is errStale where that is not within limit bytes.
+// skipTo reads up to the end of the mark if that comes first, and not a byte beyond
+// it. It is errStale if that is not within limit bytes.
 func skipTo(r io.Reader, mark []byte, limit int64) error {
 	last, have := make([]byte, len(mark)), 0 // what was read last, as far as it begins the mark
 	for have < len(mark) {

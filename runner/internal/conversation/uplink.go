@@ -13,11 +13,11 @@ import (
 // what was under way to it.
 const hangUpTimeout = 2 * time.Second
 
-// errNoNetwork is the cause where a sandbox used a network that it was not given.
+// errNoNetwork is the cause if a sandbox used a network that it was not given.
 var errNoNetwork = errors.New("a channel where there is no network")
 
 // uplink is the network of one run while its cells run, or of a session while that is
-// open; nil where there is none.
+// open; nil if there is none.
 type uplink struct {
 	c      *Conversation
 	mux    *channel.Mux

@@ -57,15 +57,10 @@ func (s *source) look(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	s.fail()
-	return cutOff(err)
-}
-
-// fail keeps others from trying for a moment.
-func (s *source) fail() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until = time.Now().Add(unreachableRetry)
+	s.until = time.Now().Add(unreachableRetry) // others do not try for a moment
+	return cutOff(err)
 }
 
 // sourceOf asks the environment's installer for its hosts, once in the life of this

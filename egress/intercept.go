@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -80,7 +79,7 @@ func (s *session) intercept(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer inside.Close()
-	one := newSingle(tls.Server(&prefixed{inside, from}, s.proxy.authority.server))
+	one := &single{conn: tls.Server(&prefixed{inside, from}, s.proxy.authority.server), over: make(chan struct{})}
 	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Scheme, r.URL.Host, r.Host = "https", host, strings.TrimSuffix(host, ":443") // as clients name it
 		s.pass(w, r)
@@ -88,16 +87,6 @@ func (s *session) intercept(w http.ResponseWriter, r *http.Request) error {
 	defer context.AfterFunc(s.ctx, func() { inside.Close(); server.Close() })()
 	_ = server.Serve(one) // its end is the connection's
 	return nil
-}
-
-// trusted are the certificates by which the proxy knows the hosts that it signs in to.
-func trusted(ca []byte) (*x509.CertPool, error) {
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, fmt.Errorf("this host's certificates: %w", err)
-	}
-	pool.AppendCertsFromPEM(ca)
-	return pool, nil
 }
 
 // prefixed is a connection of which some was read.
@@ -115,8 +104,6 @@ type single struct {
 	over chan struct{}
 	end  sync.Once
 }
-
-func newSingle(conn net.Conn) *single { return &single{conn: conn, over: make(chan struct{})} }
 
 func (l *single) Accept() (conn net.Conn, err error) {
 	l.take.Do(func() { conn = l.conn })

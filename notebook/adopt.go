@@ -137,7 +137,7 @@ func adoptCell(field string, raw jsontext.Value) (cell object, kind string, err 
 	if _, ok := multiline(cell.get("source")); !ok {
 		return nil, "", invalid(field+".source", "must be a string or a list of strings")
 	}
-	if id := cell.get("id"); id != nil && !validID(id) {
+	if id, ok := unquote(cell.get("id")); cell.get("id") != nil && (!ok || !idPattern.MatchString(id)) {
 		return nil, "", invalid(field+".id", "must be 1 to 64 letters, digits, - and _")
 	}
 	meta, err := orEmpty(field+".metadata", cell.get("metadata"))
@@ -187,11 +187,6 @@ func orEmpty(field string, raw jsontext.Value) (object, error) {
 
 // idPattern is the schema's, since nbformat 4.5.
 var idPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-
-func validID(raw jsontext.Value) bool {
-	id, ok := unquote(raw)
-	return ok && idPattern.MatchString(id)
-}
 
 // freeID returns an id for cell i that is not in ids, and adds it.
 func freeID(i int, ids map[string]bool) string {

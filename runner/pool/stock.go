@@ -110,12 +110,6 @@ func (s *stock) recovered() {
 	s.resume = time.Time{}
 }
 
-// cold is the same environment with nothing done ahead.
-func cold(e runner.Environment) runner.Environment {
-	e.Kernel.WarmUp = nil
-	return e
-}
-
 // ofContainer leaves of limits what a container is made with.
 func ofContainer(l runner.Limits) runner.Limits {
 	return runner.Limits{Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, DataSize: l.DataSize, TmpSize: l.TmpSize, Inodes: l.Inodes}

@@ -92,9 +92,10 @@ func (p *Pool) startFor(ctx context.Context, s *stock, owner string, env runner.
 	if err := p.awaitRoom(ctx, owner, until); err != nil {
 		return nil, err
 	}
+	env.Kernel.WarmUp = nil
 	started := make(chan claimed, 1)
 	p.work.Go(func() {
-		c, err := p.start(p.closing, cold(env), l, nil)
+		c, err := p.start(p.closing, env, l, nil)
 		if err == nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()

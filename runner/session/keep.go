@@ -57,13 +57,6 @@ func (s *Session) recordAgain() {
 	}
 }
 
-// unrecord has no later process hear of a session that never was open.
-func (s *Session) unrecord() {
-	if s.isKept() {
-		s.all.records.forget(s.recorded().file())
-	}
-}
-
 // recorded is the session's record as it is now.
 func (s *Session) recorded() savedSession {
 	info := s.Info()

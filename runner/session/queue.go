@@ -16,8 +16,6 @@ type queue struct {
 	inside atomic.Int32        // runs that have the turn or wait for it
 }
 
-func newQueue() *queue { return &queue{turn: semaphore.NewWeighted(1)} }
-
 // join returns when it is the caller's turn, who has to give that back; else it is
 // an *Error of CodeFull, or how ctx ended.
 func (q *queue) join(ctx context.Context) error {

@@ -20,9 +20,6 @@ const (
 	restoreAtOnce = 8
 )
 
-// errNoEngine is the cause if nothing could have been kept.
-var errNoEngine = errors.New("the engine keeps no sandboxes")
-
 // errClosing is the cause if the service ends before all go on.
 var errClosing = errors.New("the service is going down")
 
@@ -71,7 +68,7 @@ func (l *Sessions) Restore(ctx context.Context, network func(runner.SessionInfo)
 func (l *Sessions) restore(ctx context.Context, record savedSession, network func(runner.SessionInfo) runner.Network) error {
 	keeper := l.keeper()
 	if keeper == nil {
-		return errNoEngine
+		return errors.New("the engine keeps no sandboxes")
 	}
 	sandbox, err := keeper.Adopt(ctx, record.Sandbox)
 	if err != nil {

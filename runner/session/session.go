@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"notebox/runner"
 	"notebox/runner/internal/conversation"
 	"notebox/runner/internal/frame"
@@ -51,7 +53,7 @@ func attachSession(l *Sessions, c *conversation.Conversation, spec runner.Sessio
 	return &Session{
 		all: l, spec: spec, conversation: c, token: token, created: created,
 		use:   newUse(expires, spec.Idle),
-		queue: newQueue(),
+		queue: &queue{turn: semaphore.NewWeighted(1)},
 		files: make(chan struct{}, frame.MaxFileChannels),
 		gate:  make(chan struct{}, 1),
 		ended: make(chan struct{}),

@@ -41,7 +41,7 @@ func (s *Session) endIdleLocked(unused time.Time, end *runner.GoneError) bool {
 	if s.all.open[s.key()] != s || !s.use.stop(end, unused) {
 		return false
 	}
-	s.all.work.Go(func() { s.wind(end) }) // under the lock, which settled's callers had after it
+	s.all.work.Go(func() { s.wind(end) }) // under the lock, which settled's callers take after it
 	return true
 }
 

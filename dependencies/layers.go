@@ -140,33 +140,6 @@ func (l *Layers) Wait(ctx context.Context) error {
 	}
 }
 
-// Stats is what is kept.
-type Stats struct {
-	Layers     int
-	Bytes      int64 // of contents
-	Installing int
-}
-
-// Stats returns what there is now.
-func (l *Layers) Stats() (s Stats) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.Layers, s.Bytes = l.kept()
-	s.Installing = len(l.under)
-	return s
-}
-
-// kept is the number and the bytes of the layers. The lock is held.
-func (l *Layers) kept() (count int, bytes int64) {
-	for _, layer := range l.layers {
-		if layer.Layer != "" {
-			count++
-			bytes += layer.Bytes
-		}
-	}
-	return count, bytes
-}
-
 // Get returns the environment of a request with its packages: at once if they are
 // known, else when they are installed. The end of ctx is the end of the wait, and of an
 // installation that nobody else waits for. The error is a *Failure if the set cannot be

@@ -8,6 +8,33 @@ import (
 	"time"
 )
 
+// Stats is what is kept.
+type Stats struct {
+	Layers     int
+	Bytes      int64 // of contents
+	Installing int
+}
+
+// Stats returns what there is now.
+func (l *Layers) Stats() (s Stats) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Layers, s.Bytes = l.kept()
+	s.Installing = len(l.under)
+	return s
+}
+
+// kept is the number and the bytes of the layers. The lock is held.
+func (l *Layers) kept() (count int, bytes int64) {
+	for _, layer := range l.layers {
+		if layer.Layer != "" {
+			count++
+			bytes += layer.Bytes
+		}
+	}
+	return count, bytes
+}
+
 // load takes over what an earlier process has kept, and removes what nobody can ask for
 // any more: layers of images that this program does not start from.
 func (l *Layers) load(ctx context.Context, images []string) error {

@@ -20,8 +20,8 @@ type Limits struct {
 	ShareWaiting bool
 }
 
-// Admission is a Runner that passes no more to another than that can carry. Who
-// waits is served in fair turns between the owners, see fairQueue.
+// Admission is a Runner that bounds how many runs another has at one time. Those who wait
+// are served in fair turns between the owners, see fairQueue.
 type Admission struct {
 	next   runner.Runner
 	limits Limits

@@ -77,7 +77,7 @@ func (p *Pool) fillOne(s *stock, f *filling) {
 	p.fillAfter(fillDelay)
 }
 
-// failed has the next start for the stock wait. The lock is held.
+// failed delays the next start for the stock. The lock is held.
 func (p *Pool) failed(s *stock, err error) {
 	if p.closing.Err() != nil || time.Now().Before(s.resume) { // those started together fail as one
 		return
@@ -88,8 +88,8 @@ func (p *Pool) failed(s *stock, err error) {
 	p.fillAfter(pause)
 }
 
-// recovered has the stocks filled again if starts had failed: one has just succeeded.
-// The lock is held.
+// recovered lets the stocks be filled at once, as a start has just succeeded. The lock is
+// held.
 func (p *Pool) recovered() {
 	for _, s := range p.stocks {
 		s.recovered()

@@ -22,8 +22,8 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// Done takes back a sandbox whose run or session is over. It does not wait for its end if
-// finished says that no process of a user's is left in it.
+// Done takes back a sandbox whose run or session is over, and waits until it is gone. It
+// does not wait if finished says that no process of a user's is left in it.
 func (p *Pool) Done(c *conversation.Conversation, finished bool) {
 	p.mu.Lock()
 	if p.kept[c] {
@@ -67,7 +67,7 @@ func (p *Pool) retireAfter(d time.Duration, c *conversation.Conversation) (remov
 	return gone
 }
 
-// pause waits, but not for a pool that is being closed.
+// pause waits for d, or until the pool is being closed.
 func (p *Pool) pause(d time.Duration) {
 	if d <= 0 {
 		return
@@ -86,7 +86,7 @@ func newPauses() *backoff.ExponentialBackOff {
 	return &backoff.ExponentialBackOff{InitialInterval: time.Second, Multiplier: 2, MaxInterval: maxPause}
 }
 
-// kill ends a sandbox, as often as it takes while the pool is open.
+// kill ends a sandbox. While the pool is open, it tries again after each failure.
 func (p *Pool) kill(s runner.Sandbox) {
 	for pauses := newPauses(); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), killTimeout)

@@ -79,9 +79,9 @@ func (p *Pool) leave() {
 	p.existing--
 }
 
-// evict makes room by the end of a sandbox that waits: the oldest of the largest
-// stock, which is another's than that of the run, whose own is empty. It reports whether
-// there was one. The lock is held.
+// evict makes room: it ends the oldest warm sandbox of the largest stock, and reports
+// whether there was one. The stock of the run that needs room is empty, so it is another's.
+// The lock is held.
 func (p *Pool) evict() bool {
 	var largest *stock
 	for _, s := range p.stocks {

@@ -17,7 +17,7 @@ type stock struct {
 	byUse   bool                        // there because of runs, and not for good
 	used    time.Time                   // when a run last asked for one
 	target  int                         // how many are to be warm
-	proven  bool                        // one of it has started: what is by use is started ahead from then on
+	proven  bool                        // one of its sandboxes has started: only then is a by-use stock filled ahead
 	warm    []*warmSandbox              // the oldest first
 	filling []*filling                  // being started for the stock, the oldest first
 	missed  bool                        // since the last tick: somebody found none that was warm
@@ -54,8 +54,8 @@ type claimed struct {
 	err error
 }
 
-// take returns the oldest that is warm, or nil. One that has ended stays, for
-// those who were told of it to remove.
+// take returns the oldest that is warm, or nil. One that has ended stays: who hears of its
+// end removes it, see shelve.
 func (s *stock) take() *conversation.Conversation {
 	for i, w := range s.warm {
 		if w.Over() == nil {
@@ -104,7 +104,7 @@ func (s *stock) coming() int {
 	return n
 }
 
-// recovered has the stock filled again at once.
+// recovered lets the stock be filled at once.
 func (s *stock) recovered() {
 	s.pauses.Reset()
 	s.resume = time.Time{}

@@ -11,9 +11,9 @@ import (
 	"notebox/runner/internal/conversation"
 )
 
-// take returns a sandbox that is ready and that nobody else has had. until
-// bounds the wait for room; the zero time does not. owner is for whom. The caller gives it
-// to Done.
+// take returns a sandbox that is ready and that nobody else has had, for a run of the
+// owner. until bounds the wait for room, unless it is zero. The caller gives the sandbox to
+// Done.
 func (p *Pool) take(ctx context.Context, owner string, env runner.Environment, l runner.Limits, until time.Time) (*conversation.Conversation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -53,9 +53,9 @@ func (p *Pool) take(ctx context.Context, owner string, env runner.Environment, l
 	return p.startFor(ctx, s, owner, env, l, until)
 }
 
-// offer leaves the sandbox of a run that has gone, which is being started, to the next run
-// that finds none warm. Otherwise callers who come and leave would each have one started, far
-// more than may run at one time. If no run wants it, it is ended.
+// offer gives a sandbox that is being started to the next run that finds none warm, as the
+// run that wanted it has gone. Otherwise callers who come and leave would each have one
+// started, far more than may run at one time. If no run wants the sandbox, offer ends it.
 func (p *Pool) offer(s *stock, coming <-chan claimed) {
 	f := &filling{hurry: make(chan struct{})}
 	p.mu.Lock()

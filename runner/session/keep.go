@@ -20,7 +20,7 @@ func (l *Sessions) keeper() runner.Keeper {
 	return l.pool.Keeper()
 }
 
-// record has a later process find the session again.
+// record writes down what a later process needs to find the session again.
 func (s *Session) record(ctx context.Context) error {
 	keeper := s.all.keeper()
 	if keeper == nil {
@@ -46,8 +46,7 @@ func (s *Session) isKept() bool {
 	return s.name != ""
 }
 
-// recordAgain writes down what has changed. If it cannot be, a later process knows
-// less.
+// recordAgain writes down what has changed. If that fails, a later process knows less.
 func (s *Session) recordAgain() {
 	if !s.isKept() {
 		return

@@ -36,7 +36,7 @@ func (q *queue) leave() {
 	q.turn.Release(1)
 }
 
-// drained waits until nobody has a turn, but not for longer than that.
+// drained waits until nobody has the turn, and no longer than atMost.
 func (q *queue) drained(atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), atMost)
 	defer cancel()

@@ -112,7 +112,7 @@ func timeLeft(r frame.Resumed, ttl time.Duration) time.Duration {
 	return time.Duration(seconds*float64(time.Second)) - ttlSlack
 }
 
-// unrestored remembers the end of a session that is not gone on with.
+// unrestored remembers the end of a session that could not be restored.
 func (l *Sessions) unrestored(record savedSession, err error) {
 	end := &runner.GoneError{Reason: runner.GoneLost, At: time.Now(), Err: err}
 	if errors.Is(err, runner.ErrNoSandbox) && !record.Expires.After(end.At) {

@@ -129,8 +129,8 @@ func (l *Sessions) unreserve(owner string) {
 	}
 }
 
-// nextExpiry is how long it is until a session of an owner, or of anyone if that is
-// "", ends by itself. The lock is held.
+// nextExpiry is how long it is until the next session of an owner ends by itself; "" stands
+// for all owners. The lock is held.
 func (l *Sessions) nextExpiry(owner string) time.Duration {
 	next := time.Duration(0)
 	for key, s := range l.open {
@@ -164,8 +164,8 @@ func (l *Sessions) start(ctx context.Context, spec runner.SessionSpec) (*Session
 	}
 }
 
-// add makes a session known, from when on it can be found and ends by itself. It
-// reports whether there is to be any.
+// add makes a session known, so that Find returns it. It reports false if the service is
+// going down.
 func (l *Sessions) add(s *Session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +177,7 @@ func (l *Sessions) add(s *Session) bool {
 	return true
 }
 
-// remove forgets a session that is over, but for its end.
+// remove forgets a session that is over, and remembers how it ended.
 func (l *Sessions) remove(s *Session, end *runner.GoneError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +233,7 @@ func (l *Sessions) Close(ctx context.Context) error {
 	return l.settled(ctx)
 }
 
-// shut has Open refuse.
+// shut makes Open refuse.
 func (l *Sessions) shut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

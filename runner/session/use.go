@@ -8,10 +8,9 @@ import (
 	"notebox/runner"
 )
 
-// use is who uses a session, and when nobody does any more. It ends
-// the session when its time is over.
+// use counts who uses a session, and ends the session when its time is over.
 //
-//  1. A call that uses the session has it in use from its begin to its end.
+//  1. A call uses the session from begin until leave.
 //  2. If none does, the session ends Idle after the end of the last one.
 //  3. It ends at its expiry in any case.
 type use struct {
@@ -116,8 +115,8 @@ func (u *use) usedLocked() time.Time {
 	return u.lastUsed
 }
 
-// stop has the session be over, and reports whether it was not before. If unused is
-// not zero, it must not have been used since then.
+// stop marks the session as over, and reports whether it was open. If unused is not zero, a
+// session that was used since then stays open.
 func (u *use) stop(end *runner.GoneError, unused time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

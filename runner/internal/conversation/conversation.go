@@ -209,7 +209,7 @@ func (c *Conversation) ask(ctx context.Context, kind frame.Kind, frames func(io.
 	}
 }
 
-// serve has programs reach a network, if there is one, until the conversation or the
+// serve gives programs a network, if there is one, until the conversation or the
 // uplink is over, or ctx ends. The lock is held.
 func (c *Conversation) serve(ctx context.Context, network runner.Network, id string) *uplink {
 	if network == nil || c.err != nil {

@@ -155,8 +155,8 @@ func (r *reception) event(payload []byte) error {
 	return nil
 }
 
-// maxEvents is how many an honest harness can send, with one to spare that it
-// cut, and some that it was sending then.
+// maxEvents is how many events an honest harness can send: those within the limit, the one
+// that it cut, and some that it was sending meanwhile.
 func (r *reception) maxEvents() int64 {
 	return r.job.spec.Limits.Output/outputOverhead + 1000
 }
@@ -238,7 +238,8 @@ func CleanRelative(p string) bool {
 		!(len(p) > 2 && p[:3] == "../") && !bytes.ContainsRune([]byte(p), 0)
 }
 
-// mostUsed is what a sandbox that could not say it can have used until now.
+// mostUsed is the most that a sandbox can have used until now, for one that died before it
+// said.
 func (r *reception) mostUsed() runner.Usage {
 	u := runner.Usage{Wall: time.Since(r.began)}
 	u.CPU = time.Duration(float64(u.Wall) * r.job.spec.Limits.CPUs)

@@ -217,6 +217,7 @@ class Session:
             clock.reason = "cancelled"
         if self._kernel.has_ended():
             clock.kernel_ended = True
+        self._dispatcher.rouse()
         try:
             yield
         finally:

@@ -48,7 +48,8 @@ class Clock:
         self.abort: Callable[[], None] = lambda: None  # ends the wait for a kernel that is no more
         self.target, self._changed, self._in_session = target, changed, in_session
         self._seconds = seconds
-        self._due: float | None = None
+        # From now, until start: whoever begins to listen before that looks in time.
+        self._due: float | None = time.monotonic() + seconds
         self._grace: Grace | None = None  # since the interrupt
         self._running, self._finished = False, False
         self._lock = threading.Lock()
@@ -61,7 +62,8 @@ class Clock:
                 self._wind_up()
             else:
                 self._due = time.monotonic() + self._seconds
-        self._changed()
+        if self.reason:
+            self._changed()
 
     def finish(self) -> None:
         """Stop: nothing is ended after this."""
@@ -116,6 +118,9 @@ class Clock:
         with self._lock:
             late = self._due is not None and time.monotonic() >= self._due
             if not late:
+                return
+            if not self._running:
+                self._due = time.monotonic() + self._seconds
                 return
             if self.reason:
                 if self._grace and not self._grace.over():

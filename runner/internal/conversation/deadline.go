@@ -14,8 +14,8 @@ const (
 	// must have said how it ended: an interrupt, a kill, a slow host.
 	RunSlack = 4 * time.Second
 	// SessionSlack is the same in a session, and after a cancel in one. On a busy machine
-	// its sandbox waits longer for what it interrupts (environments/harness/step.py), so
-	// that no state is lost.
+	// its sandbox waits longer for what it interrupts (environments/harness/harness/job/clock.py),
+	// so that no state is lost.
 	SessionSlack = 14 * time.Second
 	// CancelSlack is how long a cancelled job of single use has until its outcome, as it is
 	// killed without an interrupt. Any cancelled job has it from its outcome to its end.

@@ -37,12 +37,9 @@ func (o *Order) entrypoint() (string, error) {
 // Of several with one extension, such as an operator's own for Python, it is the first.
 func (x *Executor) byExtension(name string) *environments.Environment {
 	extension := path.Ext(name)
-	for i := range x.environments {
-		if e := &x.environments[i]; extension != "" && strings.EqualFold(e.FileExtension, extension) {
-			return e
-		}
-	}
-	return nil
+	return x.find(func(e *environments.Environment) bool {
+		return extension != "" && strings.EqualFold(e.FileExtension, extension)
+	})
 }
 
 // entrypointCell is the cell that runs a program of files.

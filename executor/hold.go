@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// markEvery is how soon an owner sees a DELETE that another service got: a
+	// markEvery is how soon an owner sees that another service was told to cancel: a
 	// second is promised, half of it is for the store.
 	markEvery = 500 * time.Millisecond
 	// beatTime bounds one call of the store in between: a renewal must not wait
@@ -21,7 +21,7 @@ const (
 // The causes for which an execution's context ends, beside that of the service.
 var (
 	ErrClientGone = errors.New("the client is gone")
-	errCancelled  = errors.New("cancelled by DELETE")
+	errCancelled  = errors.New("cancelled by its caller")
 	errNotBegun   = errors.New("the service ended before the run began")
 	errOvertaken  = errors.New("another service has taken the run over")
 )
@@ -59,7 +59,7 @@ func (x *Executor) hold(e *execution, stop <-chan struct{}) {
 	}
 }
 
-// marked reports whether another service got a DELETE.
+// marked reports whether another service was told to cancel.
 func (x *Executor) marked(e *execution) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTime)
 	defer cancel()

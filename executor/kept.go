@@ -129,10 +129,7 @@ func (x *Executor) findInputs(ctx context.Context, owner string, all *Inputs, ro
 			return err
 		}
 	}
-	if all.Size() > room {
-		return TooMuch(room)
-	}
-	return nil
+	return all.Check(room)
 }
 
 func noSuchInput(in *Input) *problem.Error {

@@ -30,7 +30,7 @@ type StreamOutput struct {
 type BundleOutput struct {
 	Cell int                 `json:"cell"`
 	Type notebook.OutputType `json:"type"`
-	Data map[string]any      `json:"data"` // string, JSON, or blobLink
+	Data map[string]any      `json:"data"` // string, JSON, or BlobLink
 
 	// of an event alone
 	DisplayID string `json:"display_id,omitempty"`

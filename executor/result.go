@@ -20,7 +20,7 @@ type Result struct {
 	ID        string        `json:"id"`
 	Status    runner.Status `json:"status"`
 	Text      string        `json:"text"`
-	Outputs   []any         `json:"outputs"` // StreamOutput, bundleOutput or errorOutput
+	Outputs   []any         `json:"outputs"` // StreamOutput, BundleOutput or ErrorOutput
 	Images    []Image       `json:"images"`
 	Files     []File        `json:"files"`
 	Skipped   []Skipped     `json:"skipped"`

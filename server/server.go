@@ -94,7 +94,7 @@ type Config struct {
 	// starts again under its id knows at once that what it ran before is cut off. No
 	// two processes may have one at the same time. "": a new one for each start.
 	ServiceID string
-	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is DefaultResultTTL
+	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is executor.DefaultResultTTL
 
 	// StoreStall is how long Store may take, or give, no byte of a file; 0 is 30 s.
 	StoreStall time.Duration
@@ -111,7 +111,6 @@ type Config struct {
 // Defaults of Config's limits.
 const (
 	DefaultMaxIntake = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
-	DefaultResultTTL = 24 * time.Hour     // as long as the links in a result work
 	DefaultMaxBody   = 25 << 20           // a long notebook with its old outputs
 	DefaultRetention = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
 )
@@ -214,7 +213,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), s.Now)
+	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, executor.DefaultResultTTL), s.Now)
 	defer func() {
 		if err != nil && s.Executor != nil {
 			s.Executor.CancelRuns() // what it does in the background

@@ -63,8 +63,8 @@ func (i *Intake) Taken() int { return i.places.Taken() }
 // Waiting is how many large texts wait to be decoded.
 func (i *Intake) Waiting() int { return i.turns.Waiting() }
 
-// Spool returns a workspace for what is put aside of an answer, which needs no place.
-func (i *Intake) Spool() *Workspace { return &Workspace{parent: i.dir, log: i.log} }
+// Aside returns a workspace for what is put aside of an answer, which needs no place.
+func (i *Intake) Aside() *Workspace { return &Workspace{parent: i.dir, log: i.log} }
 
 // Dir is the folder.
 func (i *Intake) Dir() string { return i.dir }

@@ -116,10 +116,7 @@ func (s *handler) readQuestionJSON(r *http.Request, work *intake.Workspace, q *q
 // given are the files of a question, as an agent has them.
 func (s *handler) given(ctx context.Context, owner string, all *executor.Inputs, work *intake.Workspace) (files []agent.File, err error) {
 	room := s.Limits.DataSize
-	if all.Size() > room {
-		return nil, executor.TooMuch(room)
-	}
-	if err := executor.CheckURLs(all); err != nil {
+	if err := all.Check(room); err != nil {
 		return nil, err
 	}
 	if _, err := s.Executor.Gather(ctx, owner, all, room, work); err != nil {

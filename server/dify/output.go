@@ -3,7 +3,6 @@ package dify
 import (
 	"cmp"
 	"fmt"
-	"notebox/executor"
 	"strings"
 	"time"
 )
@@ -25,7 +24,7 @@ type Reply struct {
 // told makes the answer of a. Its output says all that a model must know which reads nothing
 // but that.
 func told(a Reply, limit time.Duration) Reply {
-	a.Images, a.Files = executor.OrEmpty(a.Images), executor.OrEmpty(a.Files)
+	a.Images, a.Files = append([]Image{}, a.Images...), append([]File{}, a.Files...)
 	ended := sentence(a.end, cmp.Or(a.limit, limit))
 	switch {
 	case ended != "":

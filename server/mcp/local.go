@@ -74,7 +74,7 @@ func (l *Local) run(ctx context.Context, e Execution, said func(string)) (*execu
 		return nil, nil, err
 	}
 	defer run.Leave()
-	run.Start(sayer(said))
+	run.Start(sayer{said: said})
 	reply, err := run.Wait(ctx)
 	if err != nil {
 		return run, nil, err
@@ -83,26 +83,20 @@ func (l *Local) run(ctx context.Context, e Execution, said func(string)) (*execu
 }
 
 // sayer hears of the text that a run puts out.
-type sayer func(string)
+type sayer struct {
+	executor.Silence
+	said func(string)
+}
 
 // Install implements executor.Listener.
-func (s sayer) Install(text string) { s(text) }
+func (s sayer) Install(text string) { s.said(text) }
 
 // Output implements executor.Listener.
 func (s sayer) Output(entry any) {
 	if text, ok := entry.(executor.StreamOutput); ok {
-		s(text.Text)
+		s.said(text.Text)
 	}
 }
-
-// Accepted implements executor.Listener.
-func (sayer) Accepted() {}
-
-// Clear implements executor.Listener.
-func (sayer) Clear(int) {}
-
-// File implements executor.Listener.
-func (sayer) File(executor.File) {}
 
 // OpenSession implements Service.
 func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (*OpenedSession, error) {

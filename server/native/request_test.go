@@ -15,7 +15,7 @@ import (
 func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
 	in, err := intake.New(t.TempDir(), 1, func() bool { return false }, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	work := in.Spool()
+	work := in.Aside()
 	content := strings.Repeat("QUFB", intake.SpoolMemory) // of three bytes each
 	req := &request{Files: []body.File{
 		{Name: new(body.Text("small")), Content: new(body.Text("QUFB"))},

@@ -48,7 +48,7 @@ func (u *Unread) Deliver(next echo.HandlerFunc) echo.HandlerFunc {
 		o := &Outgoing{
 			ResponseWriter: c.Response().Writer, log: u.log, unread: u, gone: gone,
 			owner:   func() string { return Owner(c) },
-			backlog: Backlog{Work: u.intake.Spool()},
+			backlog: Backlog{Work: u.intake.Aside()},
 			wake:    make(chan struct{}, 1), ended: make(chan struct{}),
 		}
 		c.SetRequest(c.Request().WithContext(ctx))

@@ -15,6 +15,8 @@ import (
 	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
 
+	"notebox/agent/remote"
+	"notebox/client"
 	"notebox/server/mcp"
 )
 
@@ -57,10 +59,7 @@ func (m *stdio) run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) e
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("mcp: -url %q: it must be http(s)://host, with a path or none", m.url)
 	}
-	api := mcp.API{Doer: &http.Client{}, Base: m.url, Head: http.Header{}}
-	if m.key != "" {
-		api.Head.Set("Authorization", "Bearer "+m.key)
-	}
+	api := mcp.API{Notebox: remote.New(client.Options{BaseURL: m.url, Key: m.key, Once: true})}
 	reach, cancel := context.WithTimeout(ctx, mcpReachTime)
 	defer cancel()
 	server, err := mcp.NewServer(reach, api, nil, mcp.Options{Version: mcp.Version})

@@ -8,6 +8,7 @@ import (
 
 	"notebox/access"
 	"notebox/agent/tool"
+	"notebox/client"
 	"notebox/executor"
 	"notebox/executor/problem"
 )
@@ -99,7 +100,7 @@ func (s sayer) Output(entry any) {
 }
 
 // OpenSession implements Service.
-func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (*OpenedSession, error) {
+func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (*client.Session, error) {
 	o := &executor.SessionOrder{Dependencies: r.Dependencies}
 	if r.Language != "" {
 		o.Language = &r.Language
@@ -112,7 +113,7 @@ func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (*OpenedSessi
 		return nil, l.refuse(ctx, err)
 	}
 	info := session.Info()
-	return &OpenedSession{info.ID, info.Language, executor.Stamp(info.Expires), info.Idle.Seconds()}, nil
+	return &client.Session{ID: info.ID, Language: info.Language, ExpiresAt: executor.Stamp(info.Expires), IdleSeconds: info.Idle.Seconds()}, nil
 }
 
 // CloseSession implements Service.
@@ -133,12 +134,12 @@ func (l *Local) files(id string) (session *executor.Session, leave func(), err e
 }
 
 // ListFiles implements Service.
-func (l *Local) ListFiles(ctx context.Context, id, folder string) (FileList, error) {
+func (l *Local) ListFiles(ctx context.Context, id, folder string) (client.FileList, error) {
 	list, err := l.listFiles(ctx, id, folder)
 	return list, l.refuse(ctx, err, slog.String("session", id))
 }
 
-func (l *Local) listFiles(ctx context.Context, id, folder string) (list FileList, err error) {
+func (l *Local) listFiles(ctx context.Context, id, folder string) (list client.FileList, err error) {
 	session, leave, err := l.files(id)
 	if err != nil {
 		return list, err
@@ -148,24 +149,24 @@ func (l *Local) listFiles(ctx context.Context, id, folder string) (list FileList
 		return list, err
 	}
 	files, more, err := session.ListFiles(ctx, folder, true)
-	list = FileList{[]FileEntry{}, more}
+	list = client.FileList{Files: []client.FileEntry{}, More: more}
 	for _, f := range files {
 		list.Files = append(list.Files, entryOf(f))
 	}
 	return list, err
 }
 
-func entryOf(f executor.FileEntry) FileEntry {
-	return FileEntry{f.Path, string(f.Kind), f.Bytes, f.MediaType, f.ModifiedAt}
+func entryOf(f executor.FileEntry) client.FileEntry {
+	return client.FileEntry{Path: f.Path, Kind: string(f.Kind), Bytes: f.Bytes, MediaType: f.MediaType, ModifiedAt: f.ModifiedAt}
 }
 
 // ReadFile implements Service.
-func (l *Local) ReadFile(ctx context.Context, id, path string) (*File, error) {
+func (l *Local) ReadFile(ctx context.Context, id, path string) (*client.Content, error) {
 	file, err := l.readFile(ctx, id, path)
 	return file, l.refuse(ctx, err, slog.String("session", id))
 }
 
-func (l *Local) readFile(ctx context.Context, id, path string) (*File, error) {
+func (l *Local) readFile(ctx context.Context, id, path string) (*client.Content, error) {
 	session, leave, err := l.files(id)
 	if err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func (l *Local) readFile(ctx context.Context, id, path string) (*File, error) {
 		leave()
 		return nil, err
 	}
-	return &File{f.MediaType, f.Size, placed{f, leave}}, nil
+	return &client.Content{ReadCloser: placed{f, leave}, MediaType: f.MediaType, Bytes: f.Size}, nil
 }
 
 // placed is a content that has a place until it is closed.
@@ -200,12 +201,12 @@ func below(path string) string {
 }
 
 // WriteFile implements Service.
-func (l *Local) WriteFile(ctx context.Context, id, path, content string) (*FileEntry, error) {
+func (l *Local) WriteFile(ctx context.Context, id, path, content string) (*client.FileEntry, error) {
 	written, err := l.writeFile(ctx, id, below(path), content)
 	return written, l.refuse(ctx, err, slog.String("session", id))
 }
 
-func (l *Local) writeFile(ctx context.Context, id, name, content string) (*FileEntry, error) {
+func (l *Local) writeFile(ctx context.Context, id, name, content string) (*client.FileEntry, error) {
 	session, leave, err := l.files(id)
 	if err != nil {
 		return nil, err

@@ -79,28 +79,21 @@ func (s *handler) call(call Call) echo.HandlerFunc {
 	}
 }
 
-// fields reads a call's body, in the way of readJSON. A large one keeps its place, as in
-// readMessage.
+// fields reads a call's body. A large one keeps its place until the call is answered: it is in
+// memory until then.
 func (s *handler) fields(r *http.Request, work *intake.Workspace, call Call) (fields Fields, err error) {
 	mediaType, _, err := body.TypeOf(r)
 	if err != nil {
 		return nil, err
 	}
-	if r.ContentLength > s.MaxBody {
-		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
-	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
-	if err != nil {
-		return nil, body.Problem(err, body.NotWhole)
-	}
 	isJSON := mediaType == echo.MIMEApplicationJSON || strings.HasSuffix(mediaType, "+json") || r.Header.Get(echo.HeaderContentType) == ""
-	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	err = s.Bodies.Text(r, work, func(raw []byte) error {
+		if len(raw) < executor.LargeProgram {
+			work.Leave()
+		}
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})
-	if sent.Size < executor.LargeProgram {
-		work.Leave()
-	}
 	return fields, err
 }
 

@@ -191,9 +191,7 @@ func (asked *toolRequest) order(maxTimeout time.Duration, work *intake.Workspace
 	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (o.Timeout == nil || wanted < *o.Timeout) {
 		o.Timeout = &wanted
 	}
-	err := body.TakeFiles(&o.Inputs, asked.Files, work)
-	asked.Files = nil // which waits with the run
-	return o, err
+	return o, asked.Files.TakeFiles(&o.Inputs, work)
 }
 
 // read checks the fields and reads the call.
@@ -239,17 +237,10 @@ func (s *handler) readToolRequest(r *http.Request, work *intake.Workspace) (*too
 	if mediaType != echo.MIMEApplicationJSON {
 		return nil, body.UnsupportedMedia("Content-Type: a tool call is sent as application/json")
 	}
-	if r.ContentLength > s.MaxBody {
-		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
-	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
-	if err != nil {
-		return nil, body.Problem(err, body.NotWhole)
-	}
 	asked := new(toolRequest)
-	return asked, s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	return asked, s.Bodies.Text(r, work, func(raw []byte) error {
 		if len(raw) == 0 {
-			return problem.Malformed("", "the body is empty")
+			return body.Empty()
 		}
 		return decodeToolRequest(raw, asked)
 	})

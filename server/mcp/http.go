@@ -82,12 +82,9 @@ func (s *Endpoint) readMessage(r *http.Request, work *intake.Workspace) (own *ht
 	if r.Method != http.MethodPost {
 		return r, 1, nil
 	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, MaxBody))
-	if err != nil {
-		return nil, 0, body.Problem(err, body.NotWhole)
-	}
 	own = r.WithContext(r.Context())
-	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	bodies := &body.Reader{Intake: s.Intake, MaxBody: MaxBody}
+	err = bodies.Text(r, work, func(raw []byte) error {
 		if notebook.ShapeOf(raw).Values > MaxValues {
 			return problem.Malformed("", "the message has more than %d values", MaxValues)
 		}

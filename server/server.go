@@ -174,7 +174,6 @@ func New(cfg Config) (_ *Server, err error) {
 		listen: cfg.ListenAddr, metrics: cfg.Metrics, observer: cfg.Observer, tracer: cfg.Tracer, pool: cfg.Pool,
 	}
 	several := func() bool { return s.Keys.Len() > 1 }
-	s.detached = &intake.Places{Most: maxDetached, Share: several, What: "runs", Are: "go on without a client", RetryAfter: detachedRetry}
 	if s.Limits == (runner.Limits{}) {
 		s.Limits = runner.DefaultLimits()
 	}
@@ -214,6 +213,7 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, executor.DefaultResultTTL), s.Now)
+	s.detached = &intake.Places{Most: maxDetached, Share: several, What: "runs", Are: "go on without a client", RetryAfter: detachedRetry}
 	defer func() {
 		if err != nil && s.Executor != nil {
 			s.Executor.CancelRuns() // what it does in the background
@@ -234,11 +234,11 @@ func New(cfg Config) (_ *Server, err error) {
 			return nil, fmt.Errorf("server: %w", err)
 		}
 	}
-	s.mcp = mcp.NewEndpoint(s.Kit)
-	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, cfg.DifyRunTime), s.mcp.Routes(), s.own())
-	if s.pages, err = newPages(s.calls); err != nil {
+	if s.pages, err = pages.New(documentTitles...); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	s.mcp = mcp.NewEndpoint(s.Kit)
+	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, cfg.DifyRunTime), s.mcp.Routes(), s.own())
 	if s.openAPI, err = withMediaTypes(wholeAPI(), s.Environments); err != nil {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}

@@ -3,6 +3,7 @@ package dify
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,7 +102,10 @@ func (s *handler) fields(r *http.Request, work *intake.Workspace, call Call) (fi
 type Face struct{}
 
 // Owns implements web.Face.
-func (Face) Owns(path string) bool { return Owns(path) }
+func (Face) Owns(path string) bool {
+	return path == "/" || strings.HasPrefix(path, FilesPrefix) ||
+		slices.ContainsFunc(Calls(), func(c Call) bool { return c.Path() == path })
+}
 
 // Answer implements web.Face.
 func (Face) Answer(p *problem.Error, err error) (status int, body any) {

@@ -140,11 +140,11 @@ func (b *sandbox) languages() []string {
 	name := cmp.Or(info.Language, info.Environment)
 	switch {
 	case executor.IsBash(name):
-		return []string{Bash}
+		return []string{executor.Bash}
 	case name == web.ToolLanguage:
 		name = py
 	}
-	return []string{name, Bash}
+	return []string{name, executor.Bash}
 }
 
 // runs reports whether run takes a language by that name.

@@ -145,9 +145,7 @@ func toolAnswerOf(asked *toolRequest, language string, a *executor.Result) toolA
 	return out
 }
 
-// ofModel is what a model should be told of an error, nil where it is not the model's:
-// its call cannot be read, its program is none that can be run, or its packages cannot be
-// had, be it because the registry is away: without them it goes on.
+// ofModel is what a model is told of an error, nil if the model can do nothing about it.
 func (asked *toolRequest) ofModel(err error) error {
 	var call *tool.CallError
 	var p *problem.Error
@@ -156,14 +154,10 @@ func (asked *toolRequest) ofModel(err error) error {
 		return nil
 	case errors.As(err, &call):
 		return call
-	case errors.As(err, &p) && p.OfPackages():
-		return tool.PackagesError("%s", p.Detail())
-	case errors.As(err, &p) && p.Field == "code" && p.Status < http.StatusInternalServerError:
-		return &tool.CallError{Reason: "its program " + p.Text}
 	case errors.As(err, &p) && p.Field == "language" && p.Status == http.StatusUnprocessableEntity && asked.call.Language != "":
 		return &tool.CallError{Reason: "its language " + p.Text}
 	}
-	return nil
+	return web.OfModel(err)
 }
 
 // order is what is run. Its error is a *tool.CallError where the call is no good.

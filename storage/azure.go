@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,11 +42,9 @@ func openAzure(ctx context.Context, u *url.URL, getenv func(string) string) (ope
 	if err != nil {
 		return opened{}, err
 	}
-	a := &azure{name: u.Hostname(), protocol: sas.ProtocolHTTPS}
+	a := &azure{name: cmp.Or(u.Hostname(), getenv("AZURE_BLOB_CONTAINER_NAME")), protocol: sas.ProtocolHTTPS}
 	if a.name == "" {
-		if a.name = getenv("AZURE_BLOB_CONTAINER_NAME"); a.name == "" {
-			return opened{}, errors.New("store URL: want azblob://container, or AZURE_BLOB_CONTAINER_NAME")
-		}
+		return opened{}, errors.New("store URL: want azblob://container, or AZURE_BLOB_CONTAINER_NAME")
 	}
 	account, err := findAzureAccount(p, getenv)
 	if err != nil {

@@ -122,13 +122,3 @@ func checkContainer(u *url.URL) error {
 	}
 	return nil
 }
-
-// firstOf returns the first variable that is set.
-func firstOf(getenv func(string) string, names ...string) string {
-	for _, name := range names {
-		if value := getenv(name); value != "" {
-			return value
-		}
-	}
-	return ""
-}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,13 +61,7 @@ func openGCS(ctx context.Context, u *url.URL, getenv func(string) string) (opene
 	if g.signer, err = newGCSSigner(ctx, account); err != nil {
 		return opened{}, fmt.Errorf("gs: %w", shown(err))
 	}
-	project := p["project"]
-	if project == "" {
-		project = firstOf(getenv, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT")
-	}
-	if project == "" {
-		project = account.project
-	}
+	project := cmp.Or(p["project"], getenv("GOOGLE_CLOUD_PROJECT"), getenv("GCLOUD_PROJECT"), getenv("CLOUDSDK_CORE_PROJECT"), account.project)
 	if err := g.makeBucket(ctx, project); err != nil {
 		return opened{}, fmt.Errorf("gs: bucket %q: %w", g.name, shown(err))
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,11 +80,7 @@ func s3Config(ctx context.Context, u *url.URL, getenv func(string) string) (aws.
 		options = append(options, config.WithCredentialsProvider(
 			credentials.NewStaticCredentialsProvider(id, getenv("AWS_SECRET_ACCESS_KEY"), getenv("AWS_SESSION_TOKEN"))))
 	}
-	region := p["region"]
-	if region == "" {
-		region = firstOf(getenv, "AWS_REGION", "AWS_DEFAULT_REGION")
-	}
-	if region != "" {
+	if region := cmp.Or(p["region"], getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION")); region != "" {
 		options = append(options, config.WithRegion(region))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
@@ -93,9 +90,7 @@ func s3Config(ctx context.Context, u *url.URL, getenv func(string) string) (aws.
 	if cfg.Region == "" && endpoint == "" {
 		return aws.Config{}, nil, errors.New("s3: no region: want s3://bucket?region=…, or AWS_REGION")
 	}
-	if cfg.Region == "" {
-		cfg.Region = s3Region
-	}
+	cfg.Region = cmp.Or(cfg.Region, s3Region)
 	return cfg, func(o *awss3.Options) {
 		o.UsePathStyle = pathStyle
 		o.APIOptions = append(o.APIOptions, outliveUpload)

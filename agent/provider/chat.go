@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -27,10 +28,8 @@ func newChat(s Settings) *chat {
 
 // openAIOptions leave trying again to Retry.
 func openAIOptions(s Settings) []option.RequestOption {
-	key := s.Key
-	fill(&key, noKey)
 	return []option.RequestOption{
-		option.WithBaseURL(s.BaseURL), option.WithAPIKey(key), option.WithHTTPClient(s.Client), option.WithMaxRetries(0),
+		option.WithBaseURL(s.BaseURL), option.WithAPIKey(cmp.Or(s.Key, noKey)), option.WithHTTPClient(s.Client), option.WithMaxRetries(0),
 	}
 }
 

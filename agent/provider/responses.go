@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,9 +133,7 @@ func responsesTurn(out *responses.Response) (*agent.Turn, error) {
 			}
 		case "function_call":
 			c := item.AsFunctionCall()
-			id := c.CallID
-			fill(&id, c.ID)
-			turn.Calls = append(turn.Calls, agent.ToolCall{ID: id, Name: c.Name, Arguments: c.Arguments})
+			turn.Calls = append(turn.Calls, agent.ToolCall{ID: cmp.Or(c.CallID, c.ID), Name: c.Name, Arguments: c.Arguments})
 		case "reasoning":
 			// One that holds nothing stands for what the provider has stored, and it stores nothing.
 			if r := item.AsReasoning(); r.EncryptedContent != "" || len(r.Content) > 0 {

@@ -127,7 +127,7 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 		p.spec.WaitUntil = o.Until
 		p.spec.Limits.Timeout = min(x.maxTimeout, time.Until(o.Until))
 	}
-	p.spec.ID, err = NewID(p.started)
+	p.spec.ID, err = NewID("run_", p.started)
 	return p, err
 }
 

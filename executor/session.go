@@ -286,11 +286,5 @@ var sessionIDs = regexp.MustCompile(`^ses_[0-9A-HJKMNP-TV-Z]{26}$`)
 // IsSessionID reports whether text is the id of a session as the executor makes them.
 func IsSessionID(text string) bool { return sessionIDs.MatchString(text) }
 
-// newSessionID returns a new id: sortable by time, with 80 random bits.
-func newSessionID(now time.Time) (string, error) {
-	id, err := NewID(now)
-	return "ses_" + strings.TrimPrefix(id, "run_"), err
-}
-
 // Stamp is a time as answers have it.
 func Stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

@@ -144,7 +144,7 @@ func (x *Executor) sessionSpec(caller *access.Caller, o *SessionOrder) (spec run
 	if err := o.Inputs.Check(spec.Limits.DataSize); err != nil {
 		return spec, err
 	}
-	spec.ID, err = newSessionID(x.now())
+	spec.ID, err = NewID("ses_", x.now())
 	return spec, err
 }
 

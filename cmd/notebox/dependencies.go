@@ -148,11 +148,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, plac
 	}
 	p.shareBetweenKeys(places, few, p.packages)
 	cfg.Dependencies = p.packages
-	p.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		return p.packages.Wait(ctx)
-	})
+	p.onCloseInTime(p.packages.Wait)
 	return nil
 }
 

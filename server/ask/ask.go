@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -90,11 +89,10 @@ func (s *handler) ask(c echo.Context) error {
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(s.Executor.Life(), cancel)()
-	id, err := executor.NewID(s.Now())
+	id, err := executor.NewID("ask_", s.Now())
 	if err != nil {
 		return err
 	}
-	id = "ask_" + strings.TrimPrefix(id, "run_")
 	web.NoteRun(c, id)
 	about := s.AboutTool()
 	if about.Languages, err = s.ToolLanguages(caller, ""); err != nil {

@@ -114,7 +114,7 @@ func (b *sandbox) link(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	defer leave()
-	copyID, err := executor.NewID(s.Now())
+	copyID, err := executor.NewID("run_", s.Now())
 	if err != nil {
 		return "", err
 	}

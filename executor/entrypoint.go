@@ -55,15 +55,6 @@ func entrypointCell(env *environments.Environment, name string) (string, error) 
 	return strings.NewReplacer("{path}", literal, "{shell}", shellWord(DataDir+name)).Replace(env.Entrypoint), nil
 }
 
-// entrypointCells are the one cell of a plan with an entrypoint.
-func (p *plan) entrypointCells() ([]string, error) {
-	if command := p.command(); command != "" {
-		return []string{command}, nil
-	}
-	cell, err := entrypointCell(p.environment, p.entrypoint)
-	return []string{cell}, err
-}
-
 // stringLiteral writes text as JSON does, in one line for every reader: also for those
 // that take U+2028 for the end of one.
 func stringLiteral(text string) (string, error) {

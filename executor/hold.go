@@ -49,21 +49,16 @@ func (x *Executor) hold(e *execution, stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		if x.marked(e) {
+		timed, cancel := context.WithTimeout(context.Background(), beatTime)
+		if x.book.Marked(timed, e.owner, e.id) { // another service was told to cancel
 			e.cancel(errCancelled)
 		}
+		cancel()
 		if e.leased && time.Now().After(next) {
 			next = time.Now().Add(ledger.RenewEvery)
 			x.renew(e)
 		}
 	}
-}
-
-// marked reports whether another service was told to cancel.
-func (x *Executor) marked(e *execution) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), beatTime)
-	defer cancel()
-	return x.book.Marked(ctx, e.owner, e.id)
 }
 
 func (x *Executor) renew(e *execution) {

@@ -42,7 +42,11 @@ func (k *Keeping) Put(ctx context.Context, name string, content io.Reader) error
 	if err != nil {
 		return k.failed(ctx, err)
 	}
-	k.kept = append(k.kept, k.of.about(id, name, k.made, object))
+	known := KeptInput{ID: id, Name: name, Bytes: object.Bytes, SHA256: object.SHA256, MediaType: object.MediaType}
+	if k.of.retention > 0 {
+		known.ExpiresAt = new(Stamp(k.made.Add(k.of.retention)))
+	}
+	k.kept = append(k.kept, known)
 	return nil
 }
 

@@ -186,15 +186,6 @@ func (x *Executor) removeInput(ctx context.Context, owner, id string) error {
 	return nil
 }
 
-// about is what is known of a content that was stored.
-func (x *Executor) about(id, name string, made time.Time, o storage.Object) KeptInput {
-	known := KeptInput{ID: id, Name: name, Bytes: o.Bytes, SHA256: o.SHA256, MediaType: o.MediaType}
-	if x.retention > 0 {
-		known.ExpiresAt = new(made.Add(x.retention).UTC().Truncate(time.Second))
-	}
-	return known
-}
-
 // Gather finds and fetches a request's inputs, for a /mnt/data of so many bytes.
 func (x *Executor) Gather(ctx context.Context, owner string, all *Inputs, room int64, work *intake.Workspace) ([]runner.Input, error) {
 	if err := x.findInputs(ctx, owner, all, room); err != nil {

@@ -133,14 +133,6 @@ func (x *Executor) keep(ctx context.Context, k *keeper, executed []byte, blobs [
 	return out
 }
 
-func outputsOf(r *notebook.Result, urls map[string]string) []any {
-	out := []any{}
-	for _, o := range r.Outputs {
-		out = append(out, outputOf(o, urls, false))
-	}
-	return out
-}
-
 // outputOf is an entry of the reply's outputs, or of the events, where it may be
 // the update of one. urls are those of the blobs, by name.
 func outputOf(o notebook.Output, urls map[string]string, update bool) any {

@@ -82,9 +82,13 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 		}
 	}
 	if p.entrypoint != "" {
-		if cells, err = p.entrypointCells(); err != nil {
-			return nil, err
+		cell := p.command()
+		if cell == "" {
+			if cell, err = entrypointCell(env, p.entrypoint); err != nil {
+				return nil, err
+			}
 		}
+		cells = []string{cell}
 	}
 	if p.dependencies, err = x.dependenciesOf(env, o.Dependencies); err != nil {
 		return nil, err

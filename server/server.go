@@ -174,12 +174,8 @@ func New(cfg Config) (_ *Server, err error) {
 		listen: cfg.ListenAddr, metrics: cfg.Metrics, observer: cfg.Observer, tracer: cfg.Tracer, pool: cfg.Pool,
 	}
 	several := func() bool { return s.Keys.Len() > 1 }
-	if s.Limits == (runner.Limits{}) {
-		s.Limits = runner.DefaultLimits()
-	}
-	if s.Log == nil {
-		s.Log = slog.New(slog.DiscardHandler)
-	}
+	s.Limits = cmp.Or(s.Limits, runner.DefaultLimits())
+	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	if s.Available == nil {
 		s.Available = func(string) bool { return true }
 	}

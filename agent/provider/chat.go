@@ -22,10 +22,6 @@ type chat struct {
 	service  openai.ChatCompletionService
 }
 
-func newChat(s Settings) *chat {
-	return &chat{s, openai.NewChatCompletionService(openAIOptions(s)...)}
-}
-
 // openAIOptions leave trying again to Retry.
 func openAIOptions(s Settings) []option.RequestOption {
 	return []option.RequestOption{

@@ -21,10 +21,6 @@ type responsesAPI struct {
 	service  responses.ResponseService
 }
 
-func newResponses(s Settings) *responsesAPI {
-	return &responsesAPI{s, responses.NewResponseService(openAIOptions(s)...)}
-}
-
 // Turn implements agent.Provider.
 func (r *responsesAPI) Turn(ctx context.Context, p agent.Prompt, tell func(agent.Delta)) (*agent.Turn, error) {
 	in := r.params(p)

@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/responses"
+
 	"notebox/agent"
 )
 
@@ -126,14 +129,12 @@ func Open(s Settings) (agent.Provider, error) {
 	case s.BaseURL == "":
 		return nil, errors.New("the model has no address")
 	}
-	if s.Client == nil {
-		s.Client = &http.Client{}
-	}
+	s.Client = cmp.Or(s.Client, &http.Client{})
 	switch s.API {
 	case Chat:
-		return Retry(newChat(s), s.Retry), nil
+		return Retry(&chat{s, openai.NewChatCompletionService(openAIOptions(s)...)}, s.Retry), nil
 	case Responses:
-		return Retry(newResponses(s), s.Retry), nil
+		return Retry(&responsesAPI{s, responses.NewResponseService(openAIOptions(s)...)}, s.Retry), nil
 	case Claude:
 		return Retry(newClaude(s), s.Retry), nil
 	}

@@ -34,7 +34,7 @@ func New(dir string, most int, share func() bool, log *slog.Logger) (*Intake, er
 		return nil, fmt.Errorf("temporary folder: %w", err)
 	}
 	return &Intake{
-		dir: dir, log: log, probe: newDiskProbe(dir),
+		dir: dir, log: log, probe: &diskProbe{folder: dir, place: make(chan struct{}, 1)},
 		places: Places{Most: most, Share: share, What: "large requests", Are: "are being read", RetryAfter: intakeRetry},
 		turns:  admission.New(nil, admission.Limits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
 	}, nil

@@ -208,10 +208,6 @@ func (b *Book) silent(ctx context.Context, err error) error {
 	}
 }
 
-func storedOf(p *problem.Error) *storedProblem {
-	return &storedProblem{Status: int(p.Status), Field: p.Field, Text: p.Text, RetryAfter: p.RetryAfter.Seconds()}
-}
-
 // problem is what was stored, or, where that is no answer that HTTP has, a failure.
 func (p *storedProblem) problem() *problem.Error {
 	if p == nil {
@@ -262,7 +258,7 @@ func ReplyKey(owner, id string) string { return ExecutionKey(owner, id, RecordRe
 func (b *Book) Conclude(ctx context.Context, owner, id string, reply []byte, p *problem.Error) error {
 	r := result{}
 	if p != nil {
-		r.Problem = storedOf(p)
+		r.Problem = &storedProblem{Status: int(p.Status), Field: p.Field, Text: p.Text, RetryAfter: p.RetryAfter.Seconds()}
 	} else {
 		ctx, cancel := context.WithTimeout(ctx, replyTime)
 		defer cancel()

@@ -64,7 +64,8 @@ func (s *handler) readRequest(r *http.Request, work *intake.Workspace) (*executo
 	var req *request
 	switch {
 	case mediaType == "application/json":
-		req, err = s.readJSON(r, work)
+		req = new(request)
+		err = s.Bodies.Object(r, work, req, func() error { return req.Files.TakeFiles(&req.inputs, work) })
 	case mediaType == body.FormType:
 		req, err = s.readForm(r, params["boundary"], work)
 	case mediaType == notebookType || s.isCode(mediaType):
@@ -150,9 +151,4 @@ func (s *handler) readForm(r *http.Request, boundary string, work *intake.Worksp
 		return nil, err
 	}
 	return req, req.Files.TakeFiles(&req.inputs, work)
-}
-
-func (s *handler) readJSON(r *http.Request, work *intake.Workspace) (*request, error) {
-	req := new(request)
-	return req, s.Bodies.Object(r, work, req, func() error { return req.Files.TakeFiles(&req.inputs, work) })
 }

@@ -64,7 +64,7 @@ func openAzure(ctx context.Context, u *url.URL, getenv func(string) string) (ope
 	if a.bucket, err = azureblob.OpenBucket(ctx, a.container, nil); err != nil {
 		return opened{}, fmt.Errorf("azblob: %w", shown(err))
 	}
-	return opened{name: "azblob://" + a.name, bucket: a.bucket, cloud: a}, nil
+	return opened{name: "azblob://" + a.name, bucket: a.bucket, cloud: a, signs: a.signs(), partBytes: partBytes}, nil
 }
 
 // connect makes a client with the best of the account's credentials.
@@ -168,10 +168,6 @@ func (*azure) pin(a *blob.Attributes) *blob.ReaderOptions {
 func (a *azure) once(ctx context.Context, _ *blob.WriterOptions) (context.Context, *blob.Bucket) {
 	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1}), a.bucket
 }
-
-func (*azure) partBytes() int { return partBytes }
-
-func (*azure) takesBack() bool { return false }
 
 func (*azure) missing(err error) bool {
 	if bloberror.HasCode(err, bloberror.BlobNotFound) {

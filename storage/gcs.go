@@ -68,7 +68,7 @@ func openGCS(ctx context.Context, u *url.URL, getenv func(string) string) (opene
 	if g.bucket, err = gcsblob.OpenBucket(ctx, nil, g.name, &gcsblob.Options{Client: g.client}); err != nil {
 		return opened{}, fmt.Errorf("gs: %w", shown(err))
 	}
-	return opened{bucket: g.bucket, cloud: g}, nil
+	return opened{bucket: g.bucket, cloud: g, signs: g.signer != nil, partBytes: gcsPartBytes}, nil
 }
 
 // gcsEndpoint is where an emulator answers, or nil.
@@ -129,8 +129,6 @@ func gcsStatus(err error) int {
 	return 0
 }
 
-func (g *gcs) signs() bool { return g.signer != nil }
-
 // sign makes a V4 signed URL.
 func (g *gcs) sign(ctx context.Context, key string, until time.Time) (string, error) {
 	options := &gcloud.SignedURLOptions{
@@ -172,10 +170,6 @@ func (g *gcs) once(ctx context.Context, o *blob.WriterOptions) (context.Context,
 	}
 	return ctx, g.bucket
 }
-
-func (*gcs) partBytes() int { return gcsPartBytes }
-
-func (*gcs) takesBack() bool { return false }
 
 // missing: gocloud says NotFound where access is denied, too.
 func (*gcs) missing(err error) bool {

@@ -56,7 +56,7 @@ func openS3(ctx context.Context, u *url.URL, getenv func(string) string) (opened
 	if err != nil {
 		return opened{}, fmt.Errorf("s3: %w", shown(err))
 	}
-	return opened{bucket: bucket, cloud: s}, nil
+	return opened{bucket: bucket, cloud: s, signs: true, takesBack: true, partBytes: partBytes}, nil
 }
 
 // s3Config reads the URL's parameters and the credentials: those in getenv, else those of
@@ -161,8 +161,6 @@ func s3Code(err error) string {
 	return ""
 }
 
-func (*s3) signs() bool { return true }
-
 // sign makes a presigned URL. It ends earlier where the credentials are temporary ones.
 func (s *s3) sign(ctx context.Context, key string, until time.Time) (string, error) {
 	signer := awss3.NewPresignClient(s.client, awss3.WithPresignExpires(time.Until(until)),
@@ -192,10 +190,6 @@ func (*s3) pin(a *blob.Attributes) *blob.ReaderOptions {
 func (s *s3) once(ctx context.Context, _ *blob.WriterOptions) (context.Context, *blob.Bucket) {
 	return ctx, s.single
 }
-
-func (*s3) partBytes() int { return partBytes }
-
-func (*s3) takesBack() bool { return true }
 
 func (*s3) missing(err error) bool {
 	return s3Code(err) == "NoSuchBucket" || s3Status(err) == http.StatusMovedPermanently

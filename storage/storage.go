@@ -120,7 +120,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 func (s *Store) chooseLinks(serve string) error {
 	switch serve {
 	case "", ServeAuto:
-		s.direct = s.cloud != nil && s.cloud.signs()
+		s.direct = s.signs
 	case ServeProxy:
 	default:
 		return fmt.Errorf("serve files: want %s or %s", ServeAuto, ServeProxy)

@@ -70,7 +70,7 @@ func (k *Kit) LanguagesOf(caller *access.Caller, there func(*environments.Enviro
 // OfModel is what a model is told of an error, nil if the model can do nothing about it: its
 // program is none that can be run, or its packages cannot be had, be it because the registry
 // is away. Without them the model goes on.
-func OfModel(err error) *tool.CallError {
+func OfModel(err error) error {
 	var p *problem.Error
 	switch {
 	case errors.As(err, &p) && p.OfPackages():

@@ -118,7 +118,7 @@ const (
 // Store keeps what runs leave behind; *storage.Store is one.
 type Store = web.Store
 
-// Server answers the native API.
+// Server answers all calls.
 type Server struct {
 	*web.Kit
 	ready    *readiness

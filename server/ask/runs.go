@@ -11,8 +11,7 @@ import (
 	"notebox/server/web"
 )
 
-// runs runs an agent's code as its caller's: as a request of its own would,
-// with the same limits.
+// runs runs an agent's code as its caller's, with the same limits.
 type runs struct {
 	of     *handler
 	caller *access.Caller

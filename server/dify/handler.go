@@ -114,7 +114,7 @@ func (Face) Answer(p *problem.Error, err error) (status int, body any) {
 	return Failure(int(p.Status), p.Field, p.Text, invalid)
 }
 
-// callError is an error of package dify, with its public face.
+// callError is an error of a call, with its public face.
 type callError struct {
 	p   *problem.Error
 	err error
@@ -124,7 +124,7 @@ func (e *callError) Error() string { return e.p.Error() }
 
 func (e *callError) Unwrap() []error { return []error{e.p, e.err} }
 
-// ofCall gives an error of package dify its public face.
+// ofCall gives an error of a call its public face.
 func ofCall(err error) error {
 	var invalid *InvalidError
 	switch {

@@ -43,9 +43,9 @@ type End string
 // The ends of a run.
 const (
 	EndSelf        End = ""            // by itself, or by a limit that Error.Message is about
-	EndInterrupted End = "interrupted" // at Program.Interrupt
-	EndNotBegun    End = "not_begun"   // its turn did not come before Program.Interrupt
-	EndOpen        End = "open"        // at Program.Answer it had not ended, interrupted as it was
+	EndInterrupted End = "interrupted" // at program.Interrupt
+	EndNotBegun    End = "not_begun"   // its turn did not come before program.Interrupt
+	EndOpen        End = "open"        // at program.Answer it had not ended, interrupted as it was
 )
 
 // Error is why a run did not go well.

@@ -21,7 +21,7 @@ import (
 	"notebox/storage"
 )
 
-// The fields of package dify's calls that errors of files are about.
+// The fields of calls that errors of files are about.
 const (
 	pathField = "remote_path"
 	urlField  = "file_url"

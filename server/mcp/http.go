@@ -61,11 +61,7 @@ func (s *Endpoint) serve(c echo.Context) error {
 			return err
 		}
 	}
-	served, err := s.Serve(c.Response(), r, web.Owner(c), s.Base(r))
-	if err == nil && !served {
-		return &problem.Error{Status: http.StatusTooManyRequests, Text: "there are too many MCP sessions; close some", RetryAfter: retry}
-	}
-	return err
+	return s.Serve(c.Response(), r, web.Owner(c), s.Base(r))
 }
 
 // readMessage reads the body of a request as those of other calls are, by way of the disk

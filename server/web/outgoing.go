@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// outgoingKey is where a request's *outgoing is kept in its echo.Context.
+// outgoingKey is where a request's *Outgoing is kept in its echo.Context.
 const outgoingKey = "outgoing"
 
 // Outgoing is an answer on its way to its client. No handler waits for a client to read:

@@ -120,18 +120,49 @@ func TestSessions(t *testing.T) {
 		asked = append(asked, r.Method+" "+r.URL.EscapedPath())
 		w.WriteHeader(http.StatusNoContent)
 	}, problem(410, "", "gone"), problem(404, "", "nothing"), problem(403, "", "not yours"))
-	id, err := c.OpenSession(t.Context(), "r")
+	session, err := c.OpenSession(t.Context(), client.SessionOptions{Language: "r"})
 	require.NoError(t, err)
-	require.Equal(t, "ses_1", id)
+	require.Equal(t, "ses_1", session.ID)
 	require.NoError(t, c.CloseSession(t.Context(), "a/b"))
 	require.Equal(t, []string{"POST /v1/sessions r", "DELETE /v1/sessions/a%2Fb"}, asked)
-	require.NoError(t, c.CloseSession(t.Context(), id), "it was closed before")
-	require.NoError(t, c.CloseSession(t.Context(), id), "it was never there")
-	require.ErrorContains(t, c.CloseSession(t.Context(), id), "not yours")
+	for _, there := range []bool{false, false, true} { // closed before; never; another's
+		var refused *client.Error
+		require.ErrorAs(t, c.CloseSession(t.Context(), session.ID), &refused)
+		require.Equal(t, there, !refused.NotThere())
+	}
 
 	c = answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
-	_, err = c.OpenSession(t.Context(), "")
+	_, err = c.OpenSession(t.Context(), client.SessionOptions{})
 	require.ErrorContains(t, err, "names no session")
+}
+
+// TestFilesOfSessions: each call goes to its address, and its answer is read.
+func TestFilesOfSessions(t *testing.T) {
+	var asked string
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = r.Method + " " + r.RequestURI + " " + string(body)
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+		fmt.Fprint(w, `{"path":"/mnt/data/a","files":[{"path":"/mnt/data/a","kind":"file","bytes":3}],"more":true}`)
+	})
+	list, err := c.ListFiles(t.Context(), "s", "a b")
+	require.NoError(t, err)
+	require.Equal(t, "GET /v1/sessions/s/files?path=a+b&recursive=true ", asked)
+	require.Equal(t, client.FileList{Files: []client.FileEntry{{Path: "/mnt/data/a", Kind: "file", Bytes: 3}}, More: true}, list)
+	written, err := c.WriteFile(t.Context(), "s", "a", strings.NewReader("abc"))
+	require.NoError(t, err)
+	require.Equal(t, "PUT /v1/sessions/s/files/a abc", asked)
+	require.Equal(t, "/mnt/data/a", written.Path)
+	for path, want := range map[string]string{"a/b.txt": "a/b.txt", "a b?.txt": "a%20b%3F.txt", "../x": "%2E%2E/x", "": ""} {
+		content, err := c.ReadFile(t.Context(), "s/1", path)
+		require.NoError(t, err)
+		require.Equal(t, "GET /v1/sessions/s%2F1/files/"+want+" ", asked)
+		require.Equal(t, "text/csv", content.MediaType)
+		raw, err := io.ReadAll(content)
+		require.NoError(t, err)
+		require.Len(t, raw, int(content.Bytes))
+		require.NoError(t, content.Close())
+	}
 }
 
 func TestReady(t *testing.T) {

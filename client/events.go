@@ -15,7 +15,8 @@ var errNoEnd = errors.New("notebox: the events broke off")
 // readEvents reads a run's server-sent events to the last, and tells of the text that
 // the program puts out, and its installer before it.
 func readEvents(r io.Reader, tell func(text string)) (*Result, error) {
-	lines := bufio.NewScanner(io.LimitReader(r, maxAnswer))
+	// Every output comes twice.
+	lines := bufio.NewScanner(io.LimitReader(r, 2*maxAnswer))
 	lines.Buffer(nil, maxAnswer)
 	name := ""
 	for lines.Scan() {

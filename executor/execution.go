@@ -22,7 +22,7 @@ import (
 //
 //  1. Begin makes it, with everything that was sent.
 //  2. register makes it known: to this process, and by a lease to others, if it is
-//     to outlive its client. A claim may give it an idempotency key.
+//     to outlive its client. A claim may have a key stand for it.
 //  3. start gives it a goroutine, which fetches inputs, runs, and stores how it ended.
 //
 // One that is not started is discarded.
@@ -30,7 +30,7 @@ type execution struct {
 	id          string
 	owner       string
 	caller      *access.Caller // nil without keys
-	fingerprint string         // of its request, where that has an Idempotency-Key
+	fingerprint string         // of its order, where that has a Key
 	plan        *plan
 	work        *intake.Workspace
 	detached    bool         // asynchronous or idempotent: it goes on without a client, and its end is kept
@@ -39,7 +39,7 @@ type execution struct {
 
 	registered bool
 	leased     bool             // its lease is written
-	position   *ledger.Position // of its claim; nil where it has no idempotency key
+	position   *ledger.Position // of its claim; nil where its order has no Key
 
 	ctx      context.Context // ends with a cause, or with the service's runs
 	cancel   context.CancelCauseFunc

@@ -183,3 +183,37 @@ func (r *steadyReader) Seek(offset int64, whence int) (int64, error) {
 	}
 	return 0, errors.ErrUnsupported
 }
+
+// watchedContent is read from the store, or from a sandbox. Its ctx ends, with the cause
+// ErrStalled, if no byte of it comes for too long.
+type watchedContent struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stall  *time.Timer // it goes while the content is opened or read
+	after  time.Duration
+}
+
+// openWatched opens a content. Where that fails, the watchedContent still has its ctx.
+func openWatched(ctx context.Context, after time.Duration, open func(context.Context) (io.ReadCloser, error)) (c *watchedContent, err error) {
+	c = &watchedContent{after: after}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.stall = time.AfterFunc(after, func() { c.cancel(ErrStalled) })
+	c.ReadCloser, err = open(c.ctx)
+	c.stall.Stop()
+	if err != nil {
+		c.cancel(nil)
+	}
+	return c, err
+}
+
+func (c *watchedContent) Read(p []byte) (int, error) {
+	c.stall.Reset(c.after)
+	defer c.stall.Stop()
+	return c.ReadCloser.Read(p)
+}
+
+func (c *watchedContent) Close() error {
+	defer c.cancel(nil)
+	return c.ReadCloser.Close()
+}

@@ -3,6 +3,7 @@ package dify
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,28 +80,21 @@ func (s *handler) call(call Call) echo.HandlerFunc {
 	}
 }
 
-// fields reads a call's body, in the way of readJSON. A large one keeps its place, as in
-// readMessage.
+// fields reads a call's body. A large one keeps its place until the call is answered: it is in
+// memory until then.
 func (s *handler) fields(r *http.Request, work *intake.Workspace, call Call) (fields Fields, err error) {
 	mediaType, _, err := body.TypeOf(r)
 	if err != nil {
 		return nil, err
 	}
-	if r.ContentLength > s.MaxBody {
-		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
-	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
-	if err != nil {
-		return nil, body.Problem(err, body.NotWhole)
-	}
 	isJSON := mediaType == echo.MIMEApplicationJSON || strings.HasSuffix(mediaType, "+json") || r.Header.Get(echo.HeaderContentType) == ""
-	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	err = s.Bodies.Text(r, work, func(raw []byte) error {
+		if len(raw) < executor.LargeProgram {
+			work.Leave()
+		}
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})
-	if sent.Size < executor.LargeProgram {
-		work.Leave()
-	}
 	return fields, err
 }
 
@@ -108,7 +102,10 @@ func (s *handler) fields(r *http.Request, work *intake.Workspace, call Call) (fi
 type Face struct{}
 
 // Owns implements web.Face.
-func (Face) Owns(path string) bool { return Owns(path) }
+func (Face) Owns(path string) bool {
+	return path == "/" || strings.HasPrefix(path, FilesPrefix) ||
+		slices.ContainsFunc(Calls(), func(c Call) bool { return c.Path() == path })
+}
 
 // Answer implements web.Face.
 func (Face) Answer(p *problem.Error, err error) (status int, body any) {
@@ -117,7 +114,7 @@ func (Face) Answer(p *problem.Error, err error) (status int, body any) {
 	return Failure(int(p.Status), p.Field, p.Text, invalid)
 }
 
-// callError is an error of package dify, with its public face.
+// callError is an error of a call, with its public face.
 type callError struct {
 	p   *problem.Error
 	err error
@@ -127,7 +124,7 @@ func (e *callError) Error() string { return e.p.Error() }
 
 func (e *callError) Unwrap() []error { return []error{e.p, e.err} }
 
-// ofCall gives an error of package dify its public face.
+// ofCall gives an error of a call its public face.
 func ofCall(err error) error {
 	var invalid *InvalidError
 	switch {

@@ -1,6 +1,6 @@
 // Package mcp offers notebox to clients of the Model Context Protocol, with the
 // protocol's official SDK. What its tools call is a Service: Local, the executor of this
-// process, or API, a notebox elsewhere. Keys, limits and what is stored are those of the
+// process, or API, a notebox elsewhere, which package client reaches. Keys, limits and what is stored are those of the
 // native API in both.
 //
 //  1. NewServer asks what languages there are, and makes a tool of each, run_python

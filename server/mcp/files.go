@@ -76,20 +76,20 @@ func (s *server) readFile(ctx context.Context, of Service, _ *sdk.CallToolReques
 	if err != nil {
 		return nil, err
 	}
-	defer file.Content.Close()
-	image := imageTypes[file.MediaType] && file.Size <= maxImageBytes
+	defer file.Close()
+	image := imageTypes[file.MediaType] && file.Bytes <= maxImageBytes
 	most := int64(maxRead)
 	if image {
 		most = maxImageBytes
 	}
-	raw, err := io.ReadAll(io.LimitReader(file.Content, min(most, file.Size)))
+	raw, err := io.ReadAll(io.LimitReader(file, min(most, file.Bytes)))
 	if err != nil {
-		return nil, errors.Join(errReply, err)
+		return nil, fmt.Errorf("the file cannot be read: %w", err)
 	}
 	if image {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: raw, MIMEType: file.MediaType}}}, nil
 	}
-	content, cut := string(raw), file.Size > int64(len(raw))
+	content, cut := string(raw), file.Bytes > int64(len(raw))
 	for range utf8.UTFMax {
 		if cut && !utf8.ValidString(content) { // half a character at the end
 			content = content[:len(content)-1]
@@ -97,9 +97,9 @@ func (s *server) readFile(ctx context.Context, of Service, _ *sdk.CallToolReques
 	}
 	switch {
 	case !utf8.ValidString(content):
-		return failure(fmt.Errorf("the file is no text (%s, %d bytes): read it with code", file.MediaType, file.Size)), nil
+		return failure(fmt.Errorf("the file is no text (%s, %d bytes): read it with code", file.MediaType, file.Bytes)), nil
 	case cut:
-		content += fmt.Sprintf("\n[… %d bytes left out …]", file.Size-int64(len(content)))
+		content += fmt.Sprintf("\n[… %d bytes left out …]", file.Bytes-int64(len(content)))
 	}
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: content}}}, nil
 }

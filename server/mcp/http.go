@@ -30,13 +30,13 @@ const retry = time.Minute
 // Endpoint is MCP's one address, /mcp.
 type Endpoint struct {
 	*web.Kit
-	handler *Handler
+	*Handler
 }
 
 // NewEndpoint returns one.
 func NewEndpoint(kit *web.Kit) *Endpoint {
 	s := &Endpoint{Kit: kit}
-	s.handler = NewHandler(s.caller, kit.Log)
+	s.Handler = NewHandler(s.caller, kit.Log)
 	return s
 }
 
@@ -44,12 +44,6 @@ func NewEndpoint(kit *web.Kit) *Endpoint {
 func (s *Endpoint) Routes() []web.Route {
 	return []web.Route{web.On(http.MethodPost, path, s.serve), web.On(http.MethodGet, path, s.serve), web.On(http.MethodDelete, path, s.serve)}
 }
-
-// EndStreams is Handler.EndStreams.
-func (s *Endpoint) EndStreams() { s.handler.EndStreams() }
-
-// Close is Handler.Close.
-func (s *Endpoint) Close() { s.handler.Close() }
 
 // serve answers a request.
 func (s *Endpoint) serve(c echo.Context) error {
@@ -67,11 +61,7 @@ func (s *Endpoint) serve(c echo.Context) error {
 			return err
 		}
 	}
-	served, err := s.handler.Serve(c.Response(), r, web.Owner(c), s.Base(r))
-	if err == nil && !served {
-		return &problem.Error{Status: http.StatusTooManyRequests, Text: "there are too many MCP sessions; close some", RetryAfter: retry}
-	}
-	return err
+	return s.Serve(c.Response(), r, web.Owner(c), s.Base(r))
 }
 
 // readMessage reads the body of a request as those of other calls are, by way of the disk
@@ -82,12 +72,9 @@ func (s *Endpoint) readMessage(r *http.Request, work *intake.Workspace) (own *ht
 	if r.Method != http.MethodPost {
 		return r, 1, nil
 	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, MaxBody))
-	if err != nil {
-		return nil, 0, body.Problem(err, body.NotWhole)
-	}
 	own = r.WithContext(r.Context())
-	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	bodies := &body.Reader{Intake: s.Intake, MaxBody: MaxBody}
+	err = bodies.Text(r, work, func(raw []byte) error {
 		if notebook.ShapeOf(raw).Values > MaxValues {
 			return problem.Malformed("", "the message has more than %d values", MaxValues)
 		}

@@ -72,9 +72,9 @@ func TestExamplesAreServed(t *testing.T) {
 				agenttest.Dialogue{Question: "column b", Turns: []agenttest.Turn{{Text: "2"}}})
 			asked, err := provider.Open(provider.Settings{API: provider.Chat, Model: "m", BaseURL: model.URL()})
 			require.NoError(t, err)
-			sessions := runnertest.NewFakeSessions()
+			sessions := newSessions(t)
 			sessions.On("print(x)", func(k *runnertest.Kernel) { k.Print("6\n") })
-			sessions.OnCommand("ls -la /mnt/data", func(k *runnertest.Kernel) int { k.Print("total 0\n"); return 0 })
+			sessions.On("ls -la /mnt/data", func(k *runnertest.Kernel) { k.Print("total 0\n") })
 			s := newService(t, func(c *Config) {
 				c.Runner = newFakeRunner(t, host)
 				c.Sessions = sessions

@@ -237,9 +237,11 @@ func TestCancelledInASession(t *testing.T) {
 	}
 }
 
-func TestSessionQueueIsBounded(t *testing.T) {
+func TestSessionQueueIsBounded(t *testing.T) { synctest.Test(t, testSessionQueueIsBounded) }
+
+func testSessionQueueIsBounded(t *testing.T) {
 	f := newSessions(t)
-	s := withSessions(t, f)
+	s := withSessions(t, f, inMemory)
 	id := s.open(`{}`).ID
 	body := `{"code":` + quoted(runnertest.CellSleep) + `,"session":"` + id + `"}`
 	for range mostWaiting + 1 {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
 )
 
 // TestBodiesAreStrict: on every route with a body, null is as good as not given for each field

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -113,6 +114,13 @@ func TestDifyErrorsAreAsDescribed(t *testing.T) { synctest.Test(t, testDifyError
 func testDifyErrors(t *testing.T) {
 	s := newDify(t, withLines(t, access.Options{}, "free", named("bounded", "bounded", "sessions=1"), named("other", "other", "environments=r")),
 		func(c *Config) { c.MaxBody = 1000 }, inMemory)
+	var slow atomic.Bool
+	s.sessions.OnStart = func(ctx context.Context, _ runner.Environment) error {
+		if slow.Load() {
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	}
 	doc := s.difyDocument()
 	key := func(key string) []string { return []string{"X-API-Key", key} }
 	calls := map[string]dify.Call{}
@@ -132,9 +140,9 @@ func testDifyErrors(t *testing.T) {
 	s.described(doc, calls["create_sandbox"], `{}`, 403, key("other")...)
 	s.described(doc, calls["create_sandbox"], `{}`, 200, key("bounded")...)
 	s.described(doc, calls["create_sandbox"], `{}`, 429, key("bounded")...)
-	s.sessions.SlowStart = true
+	slow.Store(true)
 	s.described(doc, calls["create_sandbox"], `{}`, 503, key("free")...)
-	s.sessions.SlowStart = false
+	slow.Store(false)
 	s.sessions.onOpen = func(context.Context, runner.SessionSpec) error { return io.ErrUnexpectedEOF }
 	s.described(doc, calls["create_sandbox"], `{}`, 500, key("free")...)
 	s.sessions.onOpen = nil

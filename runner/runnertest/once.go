@@ -44,7 +44,7 @@ func Single(t *testing.T, e runner.Engine, log *slog.Logger) runner.Runner {
 func Sessions(t testing.TB, host *Fake, maxSandboxes int) *session.Sessions {
 	log := Log(t)
 	pool := pool.New(host.Engine("test"), pool.Options{Log: log, MaxSandboxes: maxSandboxes})
-	all := session.New(pool, admission.New(nil, admission.Limits{MaxRunning: 100}), session.Options{Log: log})
+	all := session.New(pool, admission.New(nil, admission.Limits{MaxRunning: 100}), session.Options{MaxSessions: 1000, Log: log})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

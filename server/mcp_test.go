@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
-	"notebox/runner/runnertest"
 )
 
 // withHeader adds to every request of a client.
@@ -81,7 +80,7 @@ func TestMCPListsTools(t *testing.T) {
 		want   []string
 	}{
 		{"alone", nil, []string{"run_python", "run_r", "about"}},
-		{"with sessions", []func(*Config){func(c *Config) { c.Sessions = runnertest.NewFakeSessions() }},
+		{"with sessions", []func(*Config){func(c *Config) { c.Sessions = newSessions(t) }},
 			[]string{"run_python", "run_r", "about", "create_session", "close_session", "list_files", "read_file", "write_file"}},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
@@ -189,7 +188,7 @@ func TestMCPProgressAndCancellation(t *testing.T) {
 }
 
 func TestMCPSessions(t *testing.T) {
-	s := newService(t, func(c *Config) { c.Sessions = runnertest.NewFakeSessions() })
+	s := newService(t, func(c *Config) { c.Sessions = newSessions(t) })
 	client := s.mcpClient("", nil)
 	r := callMCP(t, client, "create_session", map[string]any{})
 	require.False(t, r.IsError, "%v", mcpText(t, r))

@@ -17,7 +17,6 @@ import (
 	"notebox/environments"
 	"notebox/executor"
 	"notebox/runner"
-	"notebox/runner/runnertest"
 )
 
 func TestBadJSON(t *testing.T) {
@@ -225,7 +224,7 @@ func TestInputsMustFitIntoTheirFolder(t *testing.T) {
 }
 
 func TestInputsHaveTheRoomOfTheirEnvironment(t *testing.T) {
-	sessions := runnertest.NewFakeSessions()
+	sessions := newSessions(t)
 	s := withSessions(t, sessions, func(c *Config) {
 		c.Limits = runner.DefaultLimits()
 		c.Limits.DataSize = 10

@@ -84,9 +84,6 @@ type Config struct {
 	// Dependencies gives runs the packages that they ask for; nil: none may ask.
 	Dependencies executor.Dependencies
 
-	// DifyRunTime is when a run of a Dify agent is interrupted, from its request's
-	// arrival; 0 is dify.RunTime.
-	DifyRunTime time.Duration
 	// Agent answers POST /run; nil: no model is configured, and it says so.
 	Agent *ask.Config
 
@@ -234,7 +231,7 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.mcp = mcp.NewEndpoint(s.Kit)
-	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, cfg.DifyRunTime), s.mcp.Routes(), s.own())
+	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit), s.mcp.Routes(), s.own())
 	if s.openAPI, err = withMediaTypes(wholeAPI(), s.Environments); err != nil {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}

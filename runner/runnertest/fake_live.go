@@ -128,7 +128,7 @@ func (s *fakeLife) start(job fakeJob) {
 				cell["source"] = job.Command
 			}
 		}
-		k.execute(s.host.cells, job.cells)
+		k.execute(s.host.cell, job.cells)
 		if k.ended != "" || errors.Is(context.Cause(ctx), errRestarted) {
 			k.dead = true
 		}

@@ -24,15 +24,7 @@ const answerGrace = 3 * time.Second
 type Request struct {
 	Fields    Fields
 	Sandboxes *sessions
-	Arrived   time.Time     // when the service had its head
-	RunTime   time.Duration // 0 is the constant; tests have less
-}
-
-func (r *Request) runTime() time.Duration {
-	if r.RunTime == 0 {
-		return RunTime
-	}
-	return r.RunTime
+	Arrived   time.Time // when the service had its head
 }
 
 // Call is one of the protocol's calls that act on sandboxes, all of which are POST.
@@ -48,7 +40,7 @@ func (c Call) Path() string { return "/" + c.Name }
 // Do answers the call: with what is to be sent as JSON, or an error, see Failure. What is
 // no run ends with ErrTime when the time for an answer is over.
 func (c Call) Do(ctx context.Context, r *Request) (any, error) {
-	ctx, cancel := context.WithDeadlineCause(ctx, r.Arrived.Add(r.runTime()+answerGrace), ErrTime)
+	ctx, cancel := context.WithDeadlineCause(ctx, r.Arrived.Add(RunTime+answerGrace), ErrTime)
 	defer cancel()
 	answer, err := c.do(ctx, r)
 	if err != nil && errors.Is(context.Cause(ctx), ErrTime) {
@@ -119,12 +111,12 @@ func run(ctx context.Context, r *Request, s *sandbox, field, language string) (a
 	if strings.TrimSpace(r.Fields[field]) == "" {
 		return nil, invalid(field, "is empty")
 	}
-	interrupt := r.Arrived.Add(r.runTime())
+	interrupt := r.Arrived.Add(RunTime)
 	result, err := s.run(ctx, program{Source: r.Fields[field], Field: field, Language: language, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
 	if err != nil {
 		return nil, err
 	}
-	return told(result, r.runTime()), nil
+	return told(result, RunTime), nil
 }
 
 type fileReply struct {

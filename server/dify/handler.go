@@ -19,14 +19,12 @@ import (
 // handler answers the calls.
 type handler struct {
 	*web.Kit
-	runTime       time.Duration // 0 is RunTime
-	conversations locks         // by owner and conversation
+	conversations locks // by owner and conversation
 }
 
-// Routes are the calls. A run of a Dify agent is interrupted runTime after its request's
-// arrival; 0 is RunTime.
-func Routes(kit *web.Kit, runTime time.Duration) []web.Route {
-	s := &handler{Kit: kit, runTime: runTime}
+// Routes are the calls.
+func Routes(kit *web.Kit) []web.Route {
+	s := &handler{Kit: kit}
 	routes := []web.Route{
 		web.On(http.MethodGet, "/", s.hello).WithoutKey(),
 		web.On(http.MethodGet, FilesPrefix+":sandbox_id/:filename", s.serveFile).WithoutKey(), // signed
@@ -70,7 +68,7 @@ func (s *handler) call(call Call) echo.HandlerFunc {
 			return ofCall(err)
 		}
 		answer, err := call.Do(c.Request().Context(), &Request{
-			Fields: fields, Arrived: arrived, RunTime: s.runTime,
+			Fields: fields, Arrived: arrived,
 			Sandboxes: &sessions{s, c, web.Caller(c)},
 		})
 		if err != nil {

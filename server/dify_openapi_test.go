@@ -109,6 +109,7 @@ func TestDifyExamplesAreRun(t *testing.T) {
 
 // TestDifyErrorsAreAsDescribed brings about each status that the document has.
 func TestDifyErrorsAreAsDescribed(t *testing.T) {
+	t.Parallel()
 	s := newDify(t, withLines(t, access.Options{}, "free", named("bounded", "bounded", "sessions=1"), named("other", "other", "environments=r")),
 		func(c *Config) { c.MaxBody, c.DifyRunTime = 1000, time.Second })
 	doc := s.difyDocument()

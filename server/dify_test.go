@@ -305,6 +305,7 @@ func TestDifyLanguages(t *testing.T) {
 // TestDifyIsAnsweredInTime: whatever the code does, its client hears of it before Dify
 // gives up.
 func TestDifyIsAnsweredInTime(t *testing.T) {
+	t.Parallel()
 	s := newDify(t, func(c *Config) { c.DifyRunTime = 2 * time.Second })
 	id := s.create("")
 	for _, c := range []struct {

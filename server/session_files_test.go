@@ -276,7 +276,7 @@ func TestSessionFileThatChanges(t *testing.T) {
 	defer resp.Body.Close()
 	_, err = io.ReadAll(resp.Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	s.server.Pace.Stall = 100 * time.Millisecond // for this alone: a busy machine is as slow
+	s = newService(t, func(c *Config) { c.Sessions, c.StoreStall = f, 100*time.Millisecond }) // for this alone: a busy machine is as slow
 	s.requireRefused(s.get(files+"/hangs"), 504, "did not answer in time")
 }
 

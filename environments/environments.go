@@ -34,9 +34,10 @@ const (
 // baseImage is the repository of the image that the others are made from.
 const baseImage = "notebox/base"
 
-// Files with a dot in their name, and the Dockerfile: no folder, such as testdata.
+// Files with a dot in their name, and the Dockerfile: no folder, such as testdata, but for
+// the harness's package.
 //
-//go:embed */*.* */Dockerfile
+//go:embed */*.* */Dockerfile harness/harness/*.py harness/harness/*/*.py
 var embedded embed.FS
 
 // Load returns the embedded environments, the default one first and the others by

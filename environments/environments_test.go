@@ -132,6 +132,7 @@ func TestHash(t *testing.T) {
 		{desc: "the Dockerfile", change: func(m fstest.MapFS) { m["some/Dockerfile"].Data = []byte("FROM busybox\n") }},
 		{desc: "one byte of the lock", change: func(m fstest.MapFS) { m["some/requirements.txt"].Data[20] ^= 1 }},
 		{desc: "the harness", change: func(m fstest.MapFS) { m["harness/__main__.py"].Data = []byte("print('bye')\n") }},
+		{desc: "a module of the harness", change: func(m fstest.MapFS) { m["harness/harness/job/clock.py"] = &fstest.MapFile{} }},
 		{desc: "tests", change: func(m fstest.MapFS) { m["some/testdata/cases.json"] = &fstest.MapFile{} }, same: true},
 		{desc: "tests of the harness", change: func(m fstest.MapFS) { m["harness/tests/test.py"] = &fstest.MapFile{} }, same: true},
 		{desc: "settings of the harness's linters", change: func(m fstest.MapFS) { m["harness/pyproject.toml"] = &fstest.MapFile{} }, same: true},

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"path"
 )
 
 // hash is over the names and contents of the files of the folders, cut to the 16 hex
@@ -20,25 +19,35 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
+// modules are what goes into an image of the harness: its programs and its package.
+var modules = []string{harness + "/*.py", harness + "/harness/*.py", harness + "/harness/*/*.py"}
+
 // hashOf lists the files that go into an image, with the hash of each. Folders in a folder
 // do not: they are tests. Of the harness it is the modules.
 func hashOf(files fs.FS, folders ...string) ([]byte, error) {
 	var out []byte
 	for _, folder := range folders {
-		entries, err := fs.ReadDir(files, folder)
-		if err != nil {
-			return nil, err
+		patterns := []string{folder + "/*"}
+		if folder == harness {
+			patterns = modules
 		}
-		for _, entry := range entries {
-			name := path.Join(folder, entry.Name())
-			if entry.IsDir() || folder == harness && path.Ext(name) != ".py" {
-				continue
-			}
-			content, err := fs.ReadFile(files, name)
+		for _, pattern := range patterns {
+			names, err := fs.Glob(files, pattern)
 			if err != nil {
 				return nil, err
 			}
-			out = fmt.Appendf(out, "%d %s %x\n", len(name), name, sha256.Sum256(content))
+			for _, name := range names {
+				if info, err := fs.Stat(files, name); err != nil {
+					return nil, err
+				} else if info.IsDir() {
+					continue
+				}
+				content, err := fs.ReadFile(files, name)
+				if err != nil {
+					return nil, err
+				}
+				out = fmt.Appendf(out, "%d %s %x\n", len(name), name, sha256.Sum256(content))
+			}
 		}
 	}
 	return out, nil

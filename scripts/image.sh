@@ -31,8 +31,8 @@ folder_of() {
 build() (
   context=$(mktemp -d)
   trap 'rm -rf -- "$context"' EXIT
-  mkdir -p "$context/harness" "$context/base" "$context/$(basename "$1")"
-  cp "$root"/environments/harness/*.py "$context/harness/"
+  mkdir -p "$context/base" "$context/$(basename "$1")"
+  (cd "$root/environments" && cp --parents -t "$context" harness/*.py harness/harness/*.py harness/harness/*/*.py)
   find "$root/environments/base" -maxdepth 1 -type f -exec cp -t "$context/base" {} +
   find "$1" -maxdepth 1 -type f -exec cp -t "$context/$(basename "$1")" {} +
   build_image "$1/Dockerfile" "$context" "$2" ${3:+--build-arg "BASE=$3"}

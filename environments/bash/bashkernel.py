@@ -24,7 +24,7 @@ from streams import Streams
 
 # What a user finds where a shell has ended in an earlier cell.
 FRESH = "[the shell of the earlier cells has ended: this is a new one, without their variables]\n"
-FAILED = "CommandFailed"  # as of commands in sessions: server/session_run.go
+FAILED = "CommandFailed"  # as of commands in sessions: executor/session.go
 
 
 class BashKernel(Kernel):

@@ -1,4 +1,4 @@
-"""The program inside every sandbox: python /opt/notebox. See serve.py.
+"""The program inside every sandbox: python /opt/notebox. See harness/__init__.py.
 
 Not isolated (-I), as the kernel that is forked from it is not. Nothing of the user's is in
 its way all the same: it starts in /, with variables of the service's own alone, before
@@ -8,9 +8,8 @@ there is a job, and nothing on its sys.path can be written to.
 import os
 import sys
 
-import names
-import sockets
-import warm
+from harness.kernel import warm
+from harness.system import names, sockets
 
 if __name__ == "__main__":
     names.write()
@@ -19,15 +18,15 @@ if __name__ == "__main__":
     warm.executor_without_exporters()
     warm.notebook_format()
 
-    import launch
-    import serve
-    from application import IPKernelApp
+    from harness import serve
+    from harness.kernel import start
+    from harness.kernel.application import IPKernelApp
 
     try:
         serve.main()
         sys.stdout.flush()
         os._exit(0)
-    except launch.InKernelError:
+    except start.InKernelError:
         pass
     IPKernelApp.launch_instance()
     IPKernelApp.ending.finish(IPKernelApp.instance())

@@ -28,7 +28,7 @@ PRELUDE = Path(__file__).with_name("prelude.js")
 FOLDER = str(Path(__file__).parent)
 # What a user finds where Deno has ended in an earlier cell.
 FRESH = "[Deno has ended in an earlier cell: this is a new one, without the earlier variables]\n"
-FAILED = "CommandFailed"  # as of commands in sessions: server/session_run.go
+FAILED = "CommandFailed"  # as of commands in sessions: executor/session.go
 MAX_HEAD = 64  # bytes of a record's first line
 START_MS = 60_000  # for Deno on a busy host; a healthy one needs half a second
 CONNECT_MS = 1000  # for what Deno publishes to come, which it does at once

@@ -22,7 +22,7 @@ import hypothesis.configuration
 import pytest
 from wire import Recorder
 
-import privileges
+from harness.system import privileges
 
 # Nothing is written beside the tests.
 _home = Path(sys.prefix, "hypothesis")  # the virtual environment's
@@ -63,12 +63,12 @@ for _name in (
     setattr(privileges, _name, _not_here)
 
 try:
-    importlib.import_module("kernel")
+    importlib.import_module("harness.kernel.process")
 except SyntaxError:
     # This Python is older than the image's. What is tested here needs no kernel.
-    _kernel = ModuleType("kernel")
+    _kernel = ModuleType("harness.kernel.process")
     vars(_kernel).update(DATA="/mnt/data", SERVICE=0, Kernel=object, SilentKernelError=RuntimeError)
-    sys.modules["kernel"] = _kernel
+    sys.modules["harness.kernel.process"] = _kernel
 
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
@@ -90,12 +90,10 @@ def sent() -> Recorder:
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty folder that the harness takes for /mnt/data."""
-    import files
-    import kernel
-    import marks
+    from harness.files import collector, folder, inputs, marks
 
-    folder = tmp_path / "data"
-    folder.mkdir()
-    for module in (files, kernel, marks):
-        monkeypatch.setattr(module, "DATA", str(folder))
-    return folder
+    path = tmp_path / "data"
+    path.mkdir()
+    for module in (collector, folder, inputs, marks):
+        monkeypatch.setattr(module, "DATA", str(path))
+    return path

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from wire import frame
 
-import frames
-from attachment import Attachments
+from harness.stream import frames
+from harness.stream.attachment import Attachments
 
 NONCE = b"n" * 32
 PATIENCE = 30.0  # seconds until a busy host is taken for a failure

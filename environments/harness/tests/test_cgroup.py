@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import cgroup
-from cgroup import Usage
+from harness.system import cgroup
+from harness.system.cgroup import Usage
 
 GOLDEN = Path(__file__).parent / "testdata" / "cgroup"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from choice import PACKAGES, Choice
+from harness.kernel.choice import PACKAGES, Choice
 
 
 def test_as_the_service_says() -> None:

@@ -16,22 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire import Recorder
 
-import files
-import frames
+from harness.files import collector
+from harness.stream import frames
 
 Skipped = list[tuple[str, str]]
 
 
 def collect(
     sent: Recorder,
-    inputs: dict[str, files.Mark] | None = None,
+    inputs: dict[str, collector.Mark] | None = None,
     max_files: int = 1000,
     max_bytes: int = 1 << 30,
 ) -> tuple[dict[str, bytes], Skipped]:
     """Return the files that were sent, and what was skipped for which reason."""
-    files.Collector(sent, inputs or {}, max_files, max_bytes).collect()
+    collector.Collector(sent, inputs or {}, max_files, max_bytes).collect()
     skipped = [
-        (os.path.relpath(s["path"], files.DATA), s["reason"]) for s in sent.of(frames.SKIPPED)
+        (os.path.relpath(s["path"], collector.DATA), s["reason"]) for s in sent.of(frames.SKIPPED)
     ]
     return sent.files(), skipped
 
@@ -186,7 +186,7 @@ def test_inputs(
     sent: Recorder,
 ) -> None:
     write(data, {"x/in": b"in", "in": b"two"})
-    marks = files.marks(["x/in", "in"])
+    marks = collector.marks(["x/in", "in"])
     time.sleep(0.02)  # see test_place
     change(data)
     assert collect(sent, marks) == (new, [])
@@ -243,29 +243,31 @@ def test_large_file_in_parts(data: Path, sent: Recorder) -> None:
 
 
 def test_reports_have_a_cap(data: Path, sent: Recorder) -> None:
-    for i in range(files.MAX_SKIPPED + 3):
+    for i in range(collector.MAX_SKIPPED + 3):
         (data / f"{i:03}").symlink_to("/")
     _, skipped = collect(sent)
-    assert skipped[:-1] == [(f"{i:03}", LINK) for i in range(files.MAX_SKIPPED)]
+    assert skipped[:-1] == [(f"{i:03}", LINK) for i in range(collector.MAX_SKIPPED)]
     assert skipped[-1] == (".", "3 more files were left behind")
 
 
-@pytest.mark.parametrize("depth", [files.MAX_DEPTH, files.MAX_DEPTH + 1, files.MAX_DEPTH + 9])
+@pytest.mark.parametrize(
+    "depth", [collector.MAX_DEPTH, collector.MAX_DEPTH + 1, collector.MAX_DEPTH + 9]
+)
 def test_depth_has_a_cap(depth: int, data: Path, sent: Recorder) -> None:  # E9
     write(data, {"d/" * depth + "a": b"1", "b": b"2"})
     found, skipped = collect(sent)
-    if depth <= files.MAX_DEPTH:
+    if depth <= collector.MAX_DEPTH:
         assert (len(found), skipped) == (2, [])
     else:
         assert list(found) == ["b"]
-        stopped = "/".join("d" * (files.MAX_DEPTH + 1))
-        assert skipped == [(stopped, f"more than {files.MAX_DEPTH} folders deep")]
+        stopped = "/".join("d" * (collector.MAX_DEPTH + 1))
+        assert skipped == [(stopped, f"more than {collector.MAX_DEPTH} folders deep")]
 
 
 def test_entries_have_a_cap(  # E9
     data: Path, sent: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MAX_ENTRIES", 10)
+    monkeypatch.setattr(collector, "MAX_ENTRIES", 10)
     write(data, {f"x/{i}": b"" for i in range(20)} | {f"y/{i}": b"" for i in range(20)})
     found, skipped = collect(sent)
     reason = "more than 10 files: the rest was not looked at"
@@ -327,6 +329,6 @@ def _grow(folder: str, content: dict[str, object], path: str = "") -> dict[str, 
 @given(content=TREE)
 def test_any_tree(content: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "DATA", folder)
+        patch.setattr(collector, "DATA", folder)
         expected = _grow(folder, content)
         assert collect(Recorder()) == (expected, [])

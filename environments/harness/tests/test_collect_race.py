@@ -17,8 +17,8 @@ import pytest
 from test_collect import collect, write
 from wire import Recorder
 
-import files
-import frames
+from harness.files import collector
+from harness.stream import frames
 
 
 def when_opened(patch: pytest.MonkeyPatch, name: str, act: Callable[[], Any]) -> None:
@@ -205,4 +205,4 @@ def test_data_folder_itself_is_a_link(data: Path, sent: Recorder) -> None:
     data.rename(data.parent / "elsewhere")
     data.symlink_to("elsewhere")
     with pytest.raises(NotADirectoryError):
-        files.Collector(sent, {}, 1, 1).collect()
+        collector.Collector(sent, {}, 1, 1).collect()

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 from wire import Recorder
 
-import command
-import frames
-import step
-from command import Command, Leftovers, Output
-from grace import Grace
-from step import Step
+from harness.job import clock, command
+from harness.job.clock import Clock
+from harness.job.command import Command, Leftovers, Output
+from harness.stream import frames
+from harness.system.grace import Grace
 
 PATIENCE = 30.0  # seconds until a busy host is taken for a failure
 LONG = 600.0  # seconds: not in these tests
@@ -67,11 +66,11 @@ class Run:
         self.sent, self.cell, self.left = Recorder(), dict[str, Any](), Leftovers()
         env = {"PATH": os.environ["PATH"], "A": "from the session"}
         running = Command(line, env)
-        self.step = Step(running, seconds, lambda: None)
-        self.output = Output(self.sent, 3, self.cell, budget, self.step)
-        self.step.start()
+        self.clock = Clock(running, seconds, lambda: None, in_session=True)
+        self.output = Output(self.sent, 3, self.cell, budget, self.clock)
+        self.clock.start()
         self.code = running.run(self.output, self.left)
-        self.step.finish()
+        self.clock.finish()
         self.output.finish()
 
     def outputs(self) -> list[tuple[str, str]]:
@@ -120,7 +119,7 @@ def test_output_that_the_command_takes_itself() -> None:
 
 def test_too_much_output() -> None:
     run = Run("yes ü; true", budget=1000)
-    assert run.step.reason == "output_limit"
+    assert run.clock.reason == "output_limit"
     ((name, text),) = run.outputs()
     assert name == "stdout"
     assert 0 < len(text.encode()) <= 1000
@@ -169,19 +168,20 @@ class Target:
         self.done.append("kill")
 
 
-def clock(wall: list[float]) -> dict[str, Callable[[], Any]]:
+def clocks(wall: list[float]) -> dict[str, Callable[[], Any]]:
     """Return the clocks of a grace in a sandbox where nothing can run."""
     return {"wall": lambda: wall[0], "cpu_ns": lambda: 1, "can_run": lambda: False}
 
 
-def test_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     wall = [0.0]
-    monkeypatch.setattr(step, "Grace", lambda seconds, most: Grace(seconds, most, **clock(wall)))
+    monkeypatch.setattr(clock, "Grace", lambda seconds, most: Grace(seconds, most, **clocks(wall)))
     target, roused = Target(), []
-    one = Step(target, 0.05, lambda: roused.append(1))
+    one = Clock(target, 0.05, lambda: roused.append(1), in_session=True)
     one.interrupt()
+    time.sleep(0.06)
     one.act()
-    assert (target.done, one.due(), roused) == ([], None, [])
+    assert (target.done, one.reason, roused) == ([], "", []), "it has not started"
     one.start()
     one.interrupt()
     one.act()
@@ -192,8 +192,8 @@ def test_step(monkeypatch: pytest.MonkeyPatch) -> None:
     one.stop("cancelled")
     one.act()
     assert (target.done, one.reason) == (["interrupt"] * 2, "timeout"), "the first reason stays"
-    wall[0] = step.GRACE_SECONDS
-    time.sleep(step.LOOK_SECONDS)
+    wall[0] = clock.GRACE_SECONDS
+    time.sleep(clock.LOOK_SECONDS)
     one.act()
     one.act()
     assert target.done == ["interrupt"] * 2 + ["kill"]
@@ -202,32 +202,32 @@ def test_step(monkeypatch: pytest.MonkeyPatch) -> None:
     assert target.done == ["interrupt"] * 2 + ["kill"]
 
 
-def test_step_that_cannot_be_interrupted() -> None:
+def test_clock_that_cannot_be_interrupted() -> None:
     target = Target(interrupts=False)
-    one = Step(target, LONG, lambda: None)
+    one = Clock(target, LONG, lambda: None, in_session=True)
     one.start()
     one.stop("timeout")
     one.act()
     assert target.done == ["interrupt", "kill"], "it is not waited for"
 
 
-def test_step_that_is_stopped_before_it_runs() -> None:
+def test_clock_that_is_stopped_before_it_runs() -> None:
     target = Target()
-    one = Step(target, LONG, lambda: None)
+    one = Clock(target, LONG, lambda: None, in_session=True)
     one.stop("cancelled")
     assert target.done == []
     one.start()
     assert (target.done, one.reason) == (["interrupt"], "cancelled")
 
 
-def test_step_that_ends_with_all_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock_that_ends_with_all_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[float] = []
-    monkeypatch.setattr(step, "kill_user", killed.append)
-    one = Step(Target(), LONG, lambda: None)
+    monkeypatch.setattr(clock, "kill_user", killed.append)
+    one = Clock(Target(), LONG, lambda: None, in_session=True)
     one.start()
     one.restart()
     assert (len(killed), one.reason, one.restarted) == (1, "killed", True)
-    other = Step(Target(), LONG, lambda: None)
+    other = Clock(Target(), LONG, lambda: None, in_session=True)
     other.start()
     other.finish()
     other.restart()

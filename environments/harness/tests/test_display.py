@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-import display
-from display import Display
+from harness.system import display
+from harness.system.display import Display
 
 
 @pytest.fixture

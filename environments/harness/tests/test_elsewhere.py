@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 from wire import Recorder
 
-import elsewhere
-import files
-import frames
+from harness.files import collector, elsewhere
+from harness.stream import frames
 
 
 @pytest.fixture
 def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty folder that the harness takes for /tmp."""
-    monkeypatch.setattr(elsewhere, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(elsewhere, "TMP", str(tmp_path))
     monkeypatch.setattr(elsewhere, "HOME", f"{tmp_path}/home")
     monkeypatch.setattr(elsewhere, "HARNESS", -1)  # whoever runs the tests is a user
     return tmp_path
@@ -72,7 +71,7 @@ def test_named(desc: str, written: list[str], told: list[str], tmp: Path) -> Non
 
 def test_before_the_job(tmp: Path) -> None:
     write(tmp, "before", "changed", "home/before")
-    time.sleep(3 * files.TICK_NS / 1e9)
+    time.sleep(3 * collector.TICK_NS / 1e9)
     since = time.time_ns()
     write(tmp, "changed", "home/new")
     assert named(tmp, since) == ["changed", "home/new"]

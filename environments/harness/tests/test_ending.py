@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ending import MAX_BLOCKS, Ending
+from harness.kernel.ending import MAX_BLOCKS, Ending
 
 
 class Saved:

@@ -20,15 +20,15 @@ from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from wire import Recorder
 
-import execute
-import frames
+from harness.job import execute
+from harness.stream import frames
 
 OVERHEAD = execute.OUTPUT_OVERHEAD
 OUTPUT_LIMIT = "output_limit"
 
 
 class Dog:
-    """A watchdog that only remembers."""
+    """A clock that only remembers."""
 
     def __init__(self, reason: str = "", kernel_ended: bool = False) -> None:
         self.reason, self.kernel_ended = reason, kernel_ended
@@ -47,7 +47,7 @@ class Bench:
         self.executor = execute.Executor(SimpleNamespace(), self.sent, False, budget)
         # What nbclient sets when it begins with a notebook, and with a cell.
         self.executor.nb, self.executor.clear_before_next_output = self.nb, False
-        self.executor._watchdog = self.dog
+        self.executor._clock = self.dog
 
     def take(self, *messages: dict[str, Any]) -> None:
         for message in messages:

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from wire import Recorder, frame, stream
 
-import frames
-import serve
+from harness.job.job import Job
+from harness.stream import frames
 
 GO_SIDE = Path(__file__).parents[3] / "runner" / "internal" / "frame" / "frame.go"
 
@@ -201,4 +201,4 @@ def test_both_sides_speak_one_protocol() -> None:
     assert number("headerSize") == frames.HEADER.size
     assert number("ChunkSize") == frames.CHUNK <= number("MaxControl") <= frames.MAX_PAYLOAD
     job = go[go.index("type Job struct") : go.index("// Session makes")]
-    assert findall(r'`json:"(\w+)"`', job) == [f.name for f in fields(serve.Job)]
+    assert findall(r'`json:"(\w+)"`', job) == [f.name for f in fields(Job)]

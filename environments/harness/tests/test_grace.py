@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-import grace
+from harness.system import grace
 
 STEP = grace.LOOK_SECONDS
 
@@ -54,7 +54,8 @@ def test_waiting_ends_with_what_is_waited_for() -> None:
 
 
 LOOKS = """
-import subprocess, sys, time, grace
+import subprocess, sys, time
+from harness.system import grace
 print(grace.can_run())
 busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
 time.sleep(1)

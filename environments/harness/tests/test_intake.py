@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire import frame
 
-import frames
-from intake import ADOPTED, Intake
+from harness.stream import frames
+from harness.stream.intake import ADOPTED, Intake
 
 TOKEN, NONCE = os.urandom(32), os.urandom(32)
 PING, JOB = frame(frames.PING), frame(frames.JOB, {"notebook_bytes": 1})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import names
+from harness.system import names
 
 
 def test_both_files_have_the_sandboxs_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,7 +16,7 @@ def test_both_files_have_the_sandboxs_user(tmp_path: Path, monkeypatch: pytest.M
     )
     (image / "group.image").write_text("root:x:0:\nsandbox:x:64000:\n")
     monkeypatch.setattr(names, "IMAGE", str(image))
-    monkeypatch.setattr(names, "FOLDER", str(own))
+    monkeypatch.setattr(names, "HARNESS", str(own))
     monkeypatch.setattr(names, "USER", 99114)
     names.write()
     assert (own / "passwd").read_text() == (

@@ -16,11 +16,20 @@ from re import findall
 import pytest
 from wire import stream
 
-import channels
-import frames
-import network
-from channels import CLOSE, CREDIT, DATA, END, MAX_CHANNELS, MAX_DATA, OPEN, RESET, WINDOW, Channels
-from network import Proxy
+from harness.stream import channels, frames, network
+from harness.stream.channels import (
+    CLOSE,
+    CREDIT,
+    DATA,
+    END,
+    MAX_CHANNELS,
+    MAX_DATA,
+    OPEN,
+    RESET,
+    WINDOW,
+    Channels,
+)
+from harness.stream.network import Proxy
 
 PATIENCE = 30.0  # seconds until a busy host is taken for a failure
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import folder
-from marks import Marks
-from operations import Operation
+from harness.files import folder
+from harness.files.marks import Marks
+from harness.files.operations import Operation
 
 HIDDEN = ".notebox-abc-"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -13,8 +14,8 @@ from typing import Any
 import pytest
 from wire import frame, stream
 
-import files
-import frames
+from harness.files import collector, inputs
+from harness.stream import frames
 
 GO, PING = frame(frames.GO), frame(frames.PING)
 AFTER = frame(frames.CANCEL)  # stands on the stream behind everything that place takes
@@ -27,13 +28,17 @@ def incoming(path: str, *parts: bytes) -> bytes:
 
 def place(data: bytes) -> None:
     """Place what data says, and check that no more and no less was read."""
-    before = len(os.listdir("/proc/self/fd"))
-    with stream(data + AFTER) as (reader, _):
-        try:
-            files.place(reader)
-        finally:
-            assert reader.read() == (frames.CANCEL, b"")
-    assert len(os.listdir("/proc/self/fd")) == before, "a descriptor is left open"
+    gc.disable()  # what other tests have left open is not closed meanwhile
+    try:
+        before = len(os.listdir("/proc/self/fd"))
+        with stream(data + AFTER) as (reader, _):
+            try:
+                inputs.place(reader)
+            finally:
+                assert reader.read() == (frames.CANCEL, b"")
+        assert len(os.listdir("/proc/self/fd")) == before, "a descriptor is left open"
+    finally:
+        gc.enable()
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -176,7 +181,7 @@ def test_writes_in_small_pieces(data: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_service_that_goes_away(data: Path) -> None:
     with stream(incoming("a", b"1")) as (reader, _), pytest.raises(frames.StreamClosed):
-        files.place(reader)
+        inputs.place(reader)
 
 
 def _rewrite(file: Path) -> None:
@@ -212,19 +217,19 @@ CHANGES: list[tuple[str, Callable[[Path], Any], bool]] = [
 def test_marks(desc: str, change: Callable[[Path], Any], differs: bool, data: Path) -> None:
     file = data / "folder" / "a"
     place(incoming("folder/a", b"content") + GO)
-    before = files.marks(["folder/a"])
+    before = collector.marks(["folder/a"])
     time.sleep(0.02)  # more than the clock's tick, on hosts whose file times have no finer
     change(file)
-    assert (files.marks(["folder/a"]) != before) is differs
+    assert (collector.marks(["folder/a"]) != before) is differs
 
 
 def test_marks_of_a_link_are_its_own(data: Path) -> None:
     (data / "a").write_bytes(b"")
     (data / "link").symlink_to("a")
-    marks = files.marks(["a", "link"])
+    marks = collector.marks(["a", "link"])
     assert marks["a"] != marks["link"]
 
 
 def test_marks_of_what_is_not_there(data: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        files.marks(["a"])
+        collector.marks(["a"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from privileges import is_ending
+from harness.system.privileges import is_ending
 
 
 def test_who_was_killed_is_ending() -> None:

@@ -19,9 +19,9 @@ from test_execute import Bench, message, stdout
 from test_place import GO, incoming, place, tree
 from wire import Recorder
 
-import files
-import frames
-import serve
+from harness.files import collector, inputs
+from harness.job import prepare
+from harness.stream import frames
 
 # Text with lone surrogates, as JSON has them; numbers that JSON lacks, as Python reads them.
 TEXT = st.text(st.characters(), max_size=20)
@@ -95,13 +95,13 @@ NAME = st.binary(min_size=1, max_size=40).filter(
 @given(names=st.lists(NAME, max_size=5, unique=True), folder=NAME)
 def test_each_name_is_kept_or_reported(names: list[bytes], folder: bytes) -> None:
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "DATA", root)
+        patch.setattr(collector, "DATA", root)
         inside = os.path.join(os.fsencode(root), folder)
         os.mkdir(inside)
         for name in names:
             Path(os.fsdecode(os.path.join(inside, name))).write_bytes(name)
         sent = Recorder()
-        files.Collector(sent, {}, 100, 1 << 20).collect()
+        collector.Collector(sent, {}, 100, 1 << 20).collect()
         found, skipped = sent.files(), sent.of(frames.SKIPPED)
     if is_utf8(folder):
         assert len(found) + len(skipped) == len(names)
@@ -133,7 +133,7 @@ PATH = st.lists(
 @given(parts=st.lists(st.binary(max_size=50), max_size=4), path=PATH, other=PATH)
 def test_input_files_arrive_exactly(parts: list[bytes], path: str, other: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "DATA", folder)
+        patch.setattr(inputs, "DATA", folder)
         sent = incoming("a/" + path, *parts) + incoming("b/" + other)
         place(sent + GO)
         assert tree(Path(folder)) == {"a/" + path: b"".join(parts), "b/" + other: b""}
@@ -141,8 +141,8 @@ def test_input_files_arrive_exactly(parts: list[bytes], path: str, other: str) -
 
 @given(inputs=st.lists(TEXT, max_size=5), modules=st.lists(TEXT, max_size=5))
 def test_shadow_says_yes_to_a_module_s_own_file(inputs: list[str], modules: list[str]) -> None:
-    serve.shadow(inputs, modules)
+    prepare.shadow(inputs, modules)
     for module in modules:
         if module and "/" not in module:
-            assert serve.shadow([*inputs, module + ".py"], modules)
-            assert serve.shadow([*inputs, module + "/__init__.py"], modules)
+            assert prepare.shadow([*inputs, module + ".py"], modules)
+            assert prepare.shadow([*inputs, module + "/__init__.py"], modules)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from wire import Recorder, frame
 
-import frames
-import relay
-from files import Mark
-from marks import Marks
-from relay import MARKS, WHOLE, Latest, Relay
+from harness.files import relay
+from harness.files.collector import Mark
+from harness.files.marks import Marks
+from harness.files.relay import MARKS, WHOLE, Latest, Relay
+from harness.stream import frames
 
 FILE = frame(frames.FILE, {"path": "a"})
 DATA, END = frame(frames.FILE_DATA, b"x" * 10), frame(frames.FILE_END, {})

@@ -4,18 +4,18 @@ import codecs
 import json
 import subprocess
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from nbformat.v4 import new_notebook
 from wire import Recorder, frame, stream
 
-import cgroup
-import frames
-import serve
-import warm
-from choice import Choice
+from harness import single
+from harness.job import job, prepare
+from harness.kernel import warm
+from harness.kernel.choice import Choice
+from harness.stream import awaiting, frames
+from harness.system import cgroup
 
 JOB = {
     "notebook_bytes": 10,
@@ -72,7 +72,7 @@ ENDS = [
 
 @pytest.mark.parametrize("end", ENDS, ids=lambda end: end.desc)
 def test_status(end: End) -> None:
-    assert serve.status(end.reason, end.died, end.oom, end.errors) == end.status
+    assert job.status(end.reason, end.died, end.oom, end.errors) == end.status
 
 
 def test_environment_is_not_the_harness_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_environment_of_the_request() -> None:
 def test_job_after_pings() -> None:
     sent = frame(frames.PING) * 3 + frame(frames.HURRY) + frame(frames.JOB, JOB)
     with stream(sent) as (reader, _):
-        assert json.loads(serve.await_frame(reader, frames.JOB)) == JOB
+        assert json.loads(awaiting.await_frame(reader, frames.JOB)) == JOB
 
 
 def test_silence_before_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,14 +103,14 @@ def test_silence_before_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
         waited: list[float] = []
         monkeypatch.setattr(reader, "read", lambda: waited.append(0))
         with pytest.raises(frames.StreamClosed):
-            serve.await_frame(reader, frames.JOB, SimpleNamespace(pid=kernel.pid))  # type: ignore[arg-type]
+            awaiting.await_frame(reader, frames.JOB, kernel.pid)
         assert waited == [], "it does not wait once more"
 
 
 @pytest.mark.parametrize("kind", [frames.GO, frames.NOTEBOOK_IN, frames.CANCEL, b"?"])
 def test_anything_else_before_a_job(kind: bytes) -> None:
     with stream(frame(kind)) as (reader, _), pytest.raises(frames.ProtocolError):
-        serve.await_frame(reader, frames.JOB)
+        awaiting.await_frame(reader, frames.JOB)
 
 
 @pytest.mark.parametrize(
@@ -126,20 +126,20 @@ def test_notebook(desc: str, parts: list[str]) -> None:
     sent = b"".join(frame(frames.PING) + frame(frames.NOTEBOOK_IN, part.encode()) for part in parts)
     whole = "".join(parts)
     with stream(sent + frame(frames.GO)) as (reader, _):
-        assert serve.await_notebook(reader, len(whole.encode())) == whole
+        assert awaiting.await_notebook(reader, len(whole.encode())) == whole
         assert reader.read() == (frames.GO, b"")
 
 
 def test_character_in_two_parts() -> None:
     sent = frame(frames.NOTEBOOK_IN, b"\xc3") + frame(frames.NOTEBOOK_IN, b"\xbc")
     with stream(sent) as (reader, _):
-        assert serve.await_notebook(reader, 2) == "ü"
+        assert awaiting.await_notebook(reader, 2) == "ü"
 
 
 def test_anything_else_before_the_notebook_s_end() -> None:
     sent = frame(frames.NOTEBOOK_IN, b"{") + frame(frames.GO)
     with stream(sent) as (reader, _), pytest.raises(frames.ProtocolError, match="b'G'"):
-        serve.await_notebook(reader, 2)
+        awaiting.await_notebook(reader, 2)
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,12 @@ def test_anything_else_before_the_notebook_s_end() -> None:
     ],
 )
 def test_lone_surrogates_are_replaced(desc: str, text: str, written: str) -> None:  # B7
-    codecs.register_error("ufffd", serve.replacement)
+    codecs.register_error("ufffd", prepare.replacement)
     assert text.encode("utf-8", "ufffd").decode() == written
 
 
 class Part:
-    """Stands for the executor, the watchdog and the kernel, and notes what is done."""
+    """Stands for the executor, the clock and the kernel, and notes what is done."""
 
     def __init__(
         self, reason: str = "", died: bool = False, quiet: bool = False, finishes: bool = True
@@ -167,7 +167,7 @@ class Part:
         self.dropped = [{"path": "cell 0", "reason": "too large"}]
         self.done: list[str] = []
 
-    def execute_notebook(self, nb: object, watchdog: object) -> None:
+    def execute_notebook(self, nb: object, clock: object) -> None:
         self.done.append("execute")
 
     def __getattr__(self, name: str) -> Any:
@@ -188,7 +188,7 @@ class Part:
 def test_outcome(run: Part, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = iter([cgroup.Usage(1000, 50, 2), cgroup.Usage(4000, 70, 2)])
     monkeypatch.setattr(cgroup, "read", lambda: next(usage))
-    outcome = serve.run_cells(new_notebook(), run, run)
+    outcome = job.run_cells(new_notebook(), run, run)
     assert run.done == ["start", "execute", "finish"]
     assert 0 <= outcome.pop("wall_ns") < 10**9
     assert outcome == {"status": status, "cpu_ns": 3000, "peak_memory": 70}
@@ -197,7 +197,7 @@ def test_outcome(run: Part, status: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_process_that_was_killed_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = iter([cgroup.Usage(0, 0, 2), cgroup.Usage(0, 0, 3)])
     monkeypatch.setattr(cgroup, "read", lambda: next(usage))
-    assert serve.run_cells(new_notebook(), Part(), Part())["status"] == "out_of_memory"
+    assert job.run_cells(new_notebook(), Part(), Part())["status"] == "out_of_memory"
 
 
 ASKED = ["ask_to_end", "await_end", "kill_user"]
@@ -206,7 +206,7 @@ KILLED = ["step_aside", "kill_user"]
 
 @pytest.mark.parametrize(
     ("desc", "used", "ends"),
-    [("idle", serve.WAIT_CPU_NS // 2, False), ("at work", serve.WAIT_CPU_NS + 1, True)],
+    [("idle", awaiting.WAIT_CPU_NS // 2, False), ("at work", awaiting.WAIT_CPU_NS + 1, True)],
 )
 def test_what_waits_does_nothing(
     desc: str, used: int, ends: bool, monkeypatch: pytest.MonkeyPatch
@@ -217,12 +217,12 @@ def test_what_waits_does_nothing(
         stream(frame(frames.PING) + frame(frames.JOB)) as (reader, _),
         subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as kernel,
     ):
-        waiting = SimpleNamespace(pid=kernel.pid)
+        waiting = kernel.pid
         if ends:
             with pytest.raises(RuntimeError, match="processor"):
-                serve.await_frame(reader, frames.JOB, waiting)  # type: ignore[arg-type]
+                awaiting.await_frame(reader, frames.JOB, waiting)
         else:
-            assert serve.await_frame(reader, frames.JOB, waiting) == b""  # type: ignore[arg-type]
+            assert awaiting.await_frame(reader, frames.JOB, waiting) == b""
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_what_waits_does_nothing(
 def test_end_of_a_run(  # the kernel may write what it has buffered, but only where it can
     desc: str, run: Part, done: list[str], sent: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "kill_user", run.kill_user)
-    serve.finish(sent, new_notebook(), serve.Run(run, run, run), {"status": "ok"})
+    monkeypatch.setattr(single, "kill_user", run.kill_user)
+    single.finish(sent, new_notebook(), {"status": "ok"}, kernel=run, executor=run, clock=run)
     assert run.done == done
     assert [kind for kind, _ in sent.frames] == [
         frames.OUTCOME,
@@ -257,14 +257,15 @@ def test_end_of_a_run(  # the kernel may write what it has buffered, but only wh
 
 
 def test_process_that_does_not_go_away(sent: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "kill_user", lambda _: False)
+    monkeypatch.setattr(single, "kill_user", lambda _: False)
+    parts = {"kernel": Part(), "executor": Part(), "clock": Part()}
     with pytest.raises(RuntimeError, match="could not be killed"):
-        serve.finish(sent, new_notebook(), serve.Run(Part(), Part(), Part()), {"status": "ok"})
+        single.finish(sent, new_notebook(), {"status": "ok"}, **parts)
 
 
 def test_names_of_modules_imported_beforehand() -> None:
     early = ["numpy", "pandas"]
     for path in ("pandas.py", "numpy/__init__.py", "numpy/a.txt", "pandas.so"):
-        assert serve.shadow(["a.csv", path], early)
-    assert not serve.shadow([], early)
-    assert not serve.shadow(["pandas_data.csv", "pandas.csv", "sub/pandas.py", "json.py"], early)
+        assert prepare.shadow(["a.csv", path], early)
+    assert not prepare.shadow([], early)
+    assert not prepare.shadow(["pandas_data.csv", "pandas.csv", "sub/pandas.py", "json.py"], early)

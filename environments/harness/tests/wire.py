@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import frames
+from harness.stream import frames
 
 
 class Recorder(frames.Writer):

@@ -13,7 +13,7 @@ const (
 	// must have said how it ended: an interrupt, a kill, a slow host.
 	RunSlack = 4 * time.Second
 	// SessionSlack is the same in a session. On a busy machine its sandbox waits longer
-	// for what it interrupts (environments/harness/step.py), so that no state is lost.
+	// for what it interrupts (environments/harness/harness/job/clock.py), so that no state is lost.
 	SessionSlack = 14 * time.Second
 	// CancelSlack is the same after a cancel in single use, which needs no interrupt; and
 	// what follows the outcome of a job that is cancelled.

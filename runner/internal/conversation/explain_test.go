@@ -17,7 +17,7 @@ import (
 // its traceback, and nothing that it quotes.
 func TestExplainExit(t *testing.T) {
 	const traceback = `Traceback (most recent call last):
-  File "/opt/notebox/serve.py", line 64, in main
+  File "/opt/notebox/harness/serve.py", line 64, in main
     serve(reader, writer)
   File "/opt/venv/lib/python3.13/site-packages/nbformat/reader.py", line 345, in <module>
     secret = "secret"
@@ -28,7 +28,7 @@ json.decoder.JSONDecodeError: secret
 	err := fmt.Errorf("read: %w", &runner.ExitError{Code: 1, Log: traceback})
 	require.Equal(t, err, conversation.ExplainExitOfRun(err, slog.New(slog.NewTextHandler(&out, nil)).With("run", "run_1")))
 	require.Contains(t, out.String(), "run=run_1 exit_code=1")
-	require.Contains(t, out.String(), "/opt/notebox/serve.py")
+	require.Contains(t, out.String(), "/opt/notebox/harness/serve.py")
 	require.Contains(t, out.String(), "line 345, in <module>")
 	require.NotContains(t, out.String(), "secret")
 

@@ -202,7 +202,7 @@ func withoutWriteFrame(outputs []any) []any {
 	for _, o := range outputs {
 		if frames, ok := o.(object)["traceback"].([]any); ok {
 			o.(object)["traceback"] = slices.DeleteFunc(frames, func(f any) bool {
-				return strings.Contains(f.(string), "/opt/notebox/application.py") &&
+				return strings.Contains(f.(string), "/opt/notebox/harness/kernel/application.py") &&
 					(strings.Contains(f.(string), "OutStream.write") || strings.Contains(f.(string), "ZMQInteractiveShell._showtraceback"))
 			})
 		}

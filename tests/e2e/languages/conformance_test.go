@@ -252,7 +252,7 @@ func TestConformanceComparison(t *testing.T) {
 		{desc: "what is at an address", rule: "addresses", one: outputs(shown), other: outputs(strings.Replace(shown, "<f", "<g", 1)), differ: true},
 		{desc: "an address in a source", rule: "addresses", one: `{"metadata": {}, "source": "0x12345678"}`, other: `{"metadata": {}, "source": "0x12345679"}`, differ: true},
 
-		{desc: "a frame of the harness", rule: "write-frame", one: outputs(failure(`"a", "b"`)), other: outputs(failure(`"a", "File /opt/notebox/application.py:5, in OutStream.write", "b"`))},
+		{desc: "a frame of the harness", rule: "write-frame", one: outputs(failure(`"a", "b"`)), other: outputs(failure(`"a", "File /opt/notebox/harness/kernel/application.py:5, in OutStream.write", "b"`))},
 		{desc: "a frame of others", rule: "write-frame", one: outputs(failure(`"a", "b"`)), other: outputs(failure(`"a", "File application.py:5, in OutStream.write", "b"`)), differ: true},
 	} {
 		t.Run(strings.TrimSpace(c.desc+" "+c.rule), func(t *testing.T) {

@@ -1,0 +1,1 @@
+"""What goes into and out of /mnt/data."""

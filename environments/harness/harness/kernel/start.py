@@ -1,0 +1,109 @@
+"""How a notebook's kernel comes to be, as the user.
+
+fork makes it from a process that has imported what every kernel needs (warm.py). By main it
+starts anew, in the program launch.py: for variables that an interpreter or a library reads
+but once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from harness.kernel.application import DEBUGGER_VARIABLES, IPKernelApp
+
+PROGRAMS: str = str(Path(__file__).parents[2])  # the folder of launch.py, and of the package
+_HURRY = 100  # the descriptor of hurry in a kernel that starts
+_MAX_FD = 1 << 16  # above the container's own limit
+_PR_SET_DUMPABLE = 4  # linux/prctl.h
+
+
+class InKernelError(BaseException):
+    """Unwinds the stack of the harness in a kernel that was forked from it.
+
+    Code of the user is as deep in the stack then as in any kernel, and recurses as deep.
+    """
+
+
+def main(connection_file: str) -> None:
+    """Run a kernel in this process, from its start to its end."""
+    _forget_harness()
+    os.environ.update(DEBUGGER_VARIABLES)
+    # Like a new user's: the image keeps caches there that take long to make.
+    shutil.copytree("/etc/skel", os.environ["HOME"], dirs_exist_ok=True)
+    _set_arguments(connection_file)
+    run()
+    IPKernelApp.ending.finish(IPKernelApp.instance())
+
+
+def run() -> None:
+    """Run the kernel, as deep in the stack as Jupyter does."""
+    IPKernelApp.launch_instance()
+
+
+def fork(
+    connection_file: str, env: dict[str, str], folder: str, modules: list[str], hurry: int
+) -> int:
+    """Start a kernel as a copy of this process, which has one thread; return its id.
+
+    In the kernel, raises InKernelError. What this process was given since its start is not
+    in it, as no request has come yet, nor is any descriptor but hurry, the end of a pipe
+    that nothing comes through: a module may be anybody's. Until the other end is closed,
+    modules are imported.
+    """
+    from harness.kernel.choice import PACKAGES
+    from harness.system.privileges import become_user
+
+    gc.freeze()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        become_user()
+        # As a program that is started anew has it; else its own /proc/self is closed to it.
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+        IPKernelApp.modules, IPKernelApp.hurry = modules, os.dup2(hurry, _HURRY, inheritable=False)
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in range(3):
+            os.dup2(null, fd)
+        os.closerange(3, _HURRY)
+        os.closerange(_HURRY + 1, _MAX_FD)
+        os.environ.clear()
+        os.environ.update(env, JPY_PARENT_PID=str(os.getppid()))  # as jupyter_client does
+        os.environ.update(DEBUGGER_VARIABLES)
+        os.chdir(folder)
+        _forget_harness()
+        if packages := env.get(PACKAGES):  # as an interpreter that starts has them
+            own = (i for i, path in enumerate(sys.path) if path.endswith("site-packages"))
+            sys.path.insert(next(own), packages)
+        gc.enable()
+        _set_arguments(connection_file)
+    except BaseException:  # noqa: BLE001 - a fork must never return
+        os._exit(1)
+    raise InKernelError
+
+
+def _forget_harness() -> None:
+    """Leave no module that a file of the user's could have the name of."""
+    sys.path.remove(PROGRAMS)
+    for name in list(sys.modules):
+        # And the packages of nbconvert, of which only a part is there.
+        if name.partition(".")[0] in ("harness", "nbconvert"):
+            del sys.modules[name]
+
+
+def _set_arguments(connection_file: str) -> None:
+    launcher = importlib.util.find_spec("ipykernel_launcher")
+    assert launcher is not None
+    assert launcher.origin is not None
+    # As nbclient starts it, which keeps the history of cells out of the user's home.
+    history = "--HistoryManager.hist_file=:memory:"
+    sys.argv = [launcher.origin, "-f", connection_file, history]

@@ -1,0 +1,99 @@
+"""What a sandbox imports before any job is there, once, for the harness and the kernel.
+
+The kernel is forked from the harness (see start.py), so that both share these pages and
+neither pays twice. What code may import comes after that, in the kernel alone
+(application.py).
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.util
+import os
+import shutil
+import sys
+
+from harness.system.places import DISPLAY, HARNESS, HOME
+from harness.system.privileges import as_user
+
+# What a kernel loads by itself when it starts, and when it runs its first cell.
+KERNEL = (
+    "ipykernel.kernelapp",
+    "ipykernel.ipkernel",
+    "ipykernel.zmqshell",
+    "IPython.core.completerlib",
+    "IPython.core.debugger",
+    "IPython.core.logger",
+    "IPython.core.oinspect",
+    "IPython.extensions.storemagic",
+    "faulthandler",
+    "psutil",
+    "sqlite3",
+    "tornado.locks",
+    "tornado.platform.asyncio",
+    "tornado.queues",
+)
+
+
+def environment(extra: dict[str, str]) -> dict[str, str]:
+    """Return the environment of the kernel: nothing of the harness's own."""
+    return {
+        "HOME": HOME,
+        "USER": "sandbox",
+        "LOGNAME": "sandbox",
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "PATH": os.environ["PATH"],
+        "DISPLAY": DISPLAY,
+        # Compiled modules of the user's are no files that a run has made.
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # Threads of OpenBLAS sleep as soon as they have nothing to do. By default each spins for
+        # 2^26 cycles, at import too, which is a tenth of what a sandbox costs to start.
+        "OPENBLAS_THREAD_TIMEOUT": "4",
+        **extra,
+    }
+
+
+def kernel_modules() -> None:
+    """Import what every kernel does, in an environment that is a kernel's."""
+    env = environment({})
+    os.environ.clear()
+    os.environ.update(env)
+    gc.disable()  # until the fork: what is imported stays
+    with as_user():
+        # Like a new user's: the image keeps caches there that take long to make.
+        shutil.copytree("/etc/skel", HOME, dirs_exist_ok=True)
+    from harness.kernel.application import IPKernelApp
+
+    for name in KERNEL:
+        importlib.import_module(name)
+    IPKernelApp.of_every_kernel.update(sys.modules)
+
+
+def after_fork() -> None:
+    """Leave the user's home, which is the user's from now on."""
+    os.environ["HOME"] = HARNESS
+    gc.enable()
+
+
+def executor_without_exporters() -> None:
+    """Import nbconvert.preprocessors.execute, and nothing that it does not need.
+
+    The packages around it import every exporter and filter there is, which costs more
+    than all the rest. They are left unexecuted, and forgotten: who imports nbconvert
+    afterwards gets the whole of it.
+    """
+    packages = ("nbconvert", "nbconvert.preprocessors", "nbconvert.utils")
+    for name in packages:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+    importlib.import_module("nbconvert.preprocessors.execute")
+
+
+def notebook_format() -> None:
+    """Have the schema of notebooks compiled."""
+    import nbformat
+
+    nbformat.reads(nbformat.writes(nbformat.v4.new_notebook()), as_version=4)

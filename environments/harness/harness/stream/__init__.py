@@ -1,0 +1,1 @@
+"""The stream: frames from and to the service, and the connections in them."""

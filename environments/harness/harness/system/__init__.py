@@ -1,0 +1,1 @@
+"""What the host's kernel is asked for: users, processes, counters, sockets."""

@@ -1,0 +1,135 @@
+"""A bound on the sockets of a sandbox, and none of its filters of system calls.
+
+What sockets hold is in no limit of memory on cgroup v1. What filters hold has a limit that
+all on the host share (net.core.bpf_jit_limit): when it is reached, no sandbox starts.
+
+1. begin has this process, and all that come from it, ask for each socket: a filter of system
+   calls (seccomp_unotify(2)) hands socket and connect over. connect makes the other end,
+   which nobody may ever accept.
+2. The guard answers. It is a child that neither the user nor a kill of all of the user's
+   processes can reach. It counts the sockets of the network namespace: also those that are
+   nobody's descriptor any more, or not yet.
+3. Above MAX_SOCKETS the user's processes have ENOBUFS. The harness goes on.
+4. Who would install another filter is told EINVAL, as by a kernel that has none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import struct
+import sys
+
+from harness.system.privileges import become_guard, keep_only, spare
+
+MAX_SOCKETS = 1024  # five hundred connections of a program to itself
+
+_AF_UNIX = 1  # whose buffers count as the memory of who sends
+_SOCKET_AND_CONNECT = {"x86_64": (41, 42), "aarch64": (198, 203)}
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_PRCTL = {"x86_64": 157, "aarch64": 167}
+# linux/seccomp.h, linux/filter.h and linux/prctl.h
+_SET_MODE_FILTER, _NEW_LISTENER = 1, 8
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+_ALLOW, _ASK, _FAIL = 0x7FFF0000, 0x7FC00000, 0x00050000
+_PR_SET_SECCOMP = 22
+_LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_NUMBER, _FIRST = 0, 16  # offsets in struct seccomp_data: of an argument, the lower half
+_CALL = struct.Struct("=QII64x")  # struct seccomp_notif: id, thread
+_ANSWER = struct.Struct("=QqiI")  # struct seccomp_notif_resp: id, value, error, flags
+_GO_ON = 1
+_PR_SET_PDEATHSIG = 1
+_SIGKILL = 9
+
+
+def begin() -> None:
+    """Bound the sockets of this process and of all that come from it.
+
+    There is no bound on another kernel than Linux (gVisor has its own sockets), on one before
+    5.5, or if who started the container has such a filter of its own: the kernel allows one.
+    """
+    machine = os.uname().machine
+    if machine not in _SECCOMP or _release() < (5, 5):
+        return
+    try:
+        listener = _install(machine)
+    except OSError as e:
+        print(f"the number of sockets is not bounded: {e}", file=sys.stderr)
+        return
+    if pid := os.fork():
+        os.close(listener)
+        spare(pid)
+        return
+    try:
+        become_guard()
+        # In a sandbox this has no right to, and is not needed: all of that ends with the harness.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+        keep_only((listener,))
+        _guard(listener)
+    finally:
+        os._exit(1)
+
+
+def _release() -> tuple[int, int]:
+    major, minor = os.uname().release.split(".")[:2]
+    return int(major), int("".join(filter(str.isdecimal, minor)) or 0)
+
+
+def _install(machine: str) -> int:
+    """Have the kernel ask for socket and connect; return the descriptor it asks by."""
+    make, connect = _SOCKET_AND_CONNECT[machine]
+    program = (
+        (_LOAD, 0, 0, _NUMBER),
+        (_IF_EQUAL, 9, 0, _SECCOMP[machine]),
+        (_IF_EQUAL, 7, 0, connect),
+        (_IF_EQUAL, 0, 2, make),
+        (_LOAD, 0, 0, _FIRST),
+        (_IF_EQUAL, 3, 4, _AF_UNIX),
+        (_IF_EQUAL, 0, 2, _PRCTL[machine]),
+        (_LOAD, 0, 0, _FIRST),
+        (_IF_EQUAL, 2, 0, _PR_SET_SECCOMP),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _ASK),
+        (_RETURN, 0, 0, _FAIL | errno.EINVAL),
+    )
+    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    held = ctypes.create_string_buffer(code, len(code))
+    head = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(held)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    number, mode, flags = _SECCOMP[machine], _SET_MODE_FILTER, _NEW_LISTENER
+    listener = int(libc.syscall(number, mode, flags, head))
+    if listener < 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+    return listener
+
+
+def _guard(listener: int) -> None:
+    """Answer until the sandbox ends, which it does with the harness."""
+    count = os.open("/proc/self/net/sockstat", os.O_RDONLY)
+    while True:
+        call = bytearray(_CALL.size)
+        # Who asks may be killed, before the question is read or the answer is there.
+        with contextlib.suppress(FileNotFoundError):
+            fcntl.ioctl(listener, _RECEIVE, call)
+            number, thread, _ = _CALL.unpack(call)
+            full = _sockets(count) >= MAX_SOCKETS and not _is_roots(thread)
+            error, flags = (-errno.ENOBUFS, 0) if full else (0, _GO_ON)
+            fcntl.ioctl(listener, _SEND, _ANSWER.pack(number, 0, error, flags))
+
+
+def _sockets(count: int) -> int:
+    """Return how many sockets there are in this network namespace."""
+    return int(os.pread(count, 64, 0).split()[2])  # "sockets: used 12"
+
+
+def _is_roots(thread: int) -> bool:
+    """Report whether a thread is the harness's: the user cannot have its uid."""
+    try:
+        # Bytes, as the thread's name is the user's to choose and may be no text.
+        with open(f"/proc/{thread}/status", "rb") as f:
+            return b"\nUid:\t0\t" in f.read()
+    except OSError:
+        return False

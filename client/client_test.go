@@ -131,7 +131,10 @@ func TestSessions(t *testing.T) {
 		require.Equal(t, there, !refused.NotThere())
 	}
 
-	c = answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
+	c = answering(t, func(w http.ResponseWriter, r *http.Request) {
+		require.Zero(t, r.ContentLength, "what asks for nothing is no form")
+		fmt.Fprint(w, "{}")
+	})
 	_, err = c.OpenSession(t.Context(), client.SessionOptions{})
 	require.ErrorContains(t, err, "names no session")
 }

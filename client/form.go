@@ -57,6 +57,9 @@ func (c *Client) postForm(ctx context.Context, path string, fields form, files [
 }
 
 func (c *Client) postOnce(ctx context.Context, path string, fields form, files []File, events bool) (*http.Response, error) {
+	if len(fields)+len(files) == 0 { // a form without a part is none
+		return c.call(ctx, http.MethodPost, path, nil)
+	}
 	body, w := io.Pipe()
 	defer body.Close() // ends the writer if the answer came before the whole form
 	parts := multipart.NewWriter(w)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,18 +260,18 @@ func TestSessionEnded(t *testing.T) {
 	runnertest.InBubble(t, func(t *testing.T) {
 		host := runnertest.NewHost(t, nil)
 		s := newSessions(t, host)
-		ended := 0
-		tell := func(spec *runner.SessionSpec) { spec.Ended = func() { ended++ } }
+		var ended atomic.Int32
+		tell := func(spec *runner.SessionSpec) { spec.Ended = func() { ended.Add(1) } }
 		closed, left := s.open(tell), s.open(tell)
-		require.Zero(t, ended)
+		require.Zero(t, ended.Load())
 		require.NoError(t, closed.Close(t.Context()))
-		require.Equal(t, 1, ended)
+		require.EqualValues(t, 1, ended.Load())
 		time.Sleep(6 * time.Hour)
 		s.requireGone(left, runner.GoneIdle)
-		require.Equal(t, 2, ended)
+		require.EqualValues(t, 2, ended.Load())
 		_, err := s.all.Open(t.Context(), s.spec(tell, func(spec *runner.SessionSpec) { spec.Environment.Image = runnertest.FakeMissing }))
 		require.Error(t, err)
-		require.Equal(t, 2, ended, "there was none")
+		require.EqualValues(t, 2, ended.Load(), "there was none")
 	})
 }
 

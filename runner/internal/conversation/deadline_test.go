@@ -92,6 +92,7 @@ func TestJobTime(t *testing.T) {
 				}
 				require.Equal(t, c.abandoned != never && c.abandoned < time.Since(begun), job.abandoned)
 				time.Sleep(time.Hour)
+				synctest.Wait()
 				require.Equal(t, c.ends != never, job.late.Load())
 				require.Equal(t, c.ends == never, job.Done())
 				require.Equal(t, c.cancels, *cancels)

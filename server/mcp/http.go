@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
@@ -78,7 +79,10 @@ func (s *Endpoint) readMessage(r *http.Request, work *intake.Workspace) (own *ht
 		if notebook.ShapeOf(raw).Values > MaxValues {
 			return problem.Malformed("", "the message has more than %d values", MaxValues)
 		}
-		count = messages(raw)
+		var around int
+		if count, around = messages(raw); around > maxAround {
+			return problem.TooLarge("", "the message has more than %d bytes besides the arguments of its tool", maxAround)
+		}
 		own.Body = io.NopCloser(bytes.NewReader(raw))
 		if len(raw) < executor.LargeProgram {
 			work.Leave()
@@ -88,16 +92,43 @@ func (s *Endpoint) readMessage(r *http.Request, work *intake.Workspace) (own *ht
 	return own, count, err
 }
 
+// maxAround is how many bytes a message may have besides the arguments of its tool. They may
+// be kept: a session has its client's description, and each word of progress has a token.
+const maxAround = 64 << 10
+
+// lenient reads what the SDK reads, too.
+var lenient = jsontext.AllowDuplicateNames(true)
+
 // messages is how many messages a body has: those of a batch, up to where it is no JSON.
-func messages(raw []byte) (n int) {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
-	if dec.PeekKind() != jsontext.KindBeginArray {
-		return 1
+// around is the size of the largest, in bytes, without the arguments of its tool.
+func messages(raw []byte) (n, around int) {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), lenient)
+	batch := dec.PeekKind() == jsontext.KindBeginArray
+	if batch {
+		_, _ = dec.ReadToken()
 	}
-	for _, err := dec.ReadToken(); err == nil && dec.PeekKind() != jsontext.KindEndArray; n++ {
-		err = dec.SkipValue()
+	for n == 0 || batch && dec.PeekKind() != jsontext.KindEndArray {
+		n++
+		message, err := dec.ReadValue()
+		if err != nil {
+			return n, max(around, len(raw))
+		}
+		around = max(around, len(message)-len(arguments(message)))
 	}
-	return n
+	return n, around
+}
+
+// arguments are those of a message's tool, if it calls one.
+func arguments(message []byte) []byte {
+	var call struct {
+		Params struct {
+			Arguments jsontext.Value `json:"arguments"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(message, &call, lenient) != nil {
+		return nil
+	}
+	return call.Params.Arguments
 }
 
 // caller is the Service of who sent these headers.

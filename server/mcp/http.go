@@ -103,15 +103,14 @@ var lenient = jsontext.AllowDuplicateNames(true)
 // around is the size of the largest, in bytes, without the arguments of its tool.
 func messages(raw []byte) (n, around int) {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), lenient)
-	batch := dec.PeekKind() == jsontext.KindBeginArray
-	if batch {
-		_, _ = dec.ReadToken()
+	if dec.PeekKind() != jsontext.KindBeginArray {
+		return 1, len(raw) - len(arguments(raw))
 	}
-	for n == 0 || batch && dec.PeekKind() != jsontext.KindEndArray {
-		n++
-		message, err := dec.ReadValue()
-		if err != nil {
-			return n, max(around, len(raw))
+	_, err := dec.ReadToken()
+	for ; err == nil && dec.PeekKind() != jsontext.KindEndArray; n++ {
+		var message jsontext.Value
+		if message, err = dec.ReadValue(); err != nil {
+			around = len(raw)
 		}
 		around = max(around, len(message)-len(arguments(message)))
 	}

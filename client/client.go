@@ -76,7 +76,7 @@ func (c *Client) Execute(ctx context.Context, r Run) (*Result, error) {
 	}
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("notebox: %w", err)
+		return nil, unread(err)
 	}
 	return readResult(raw)
 }
@@ -123,7 +123,7 @@ func (c *Client) do(req *http.Request) (*http.Response, error) {
 		if req.Context().Err() != nil {
 			return nil, req.Context().Err()
 		}
-		return nil, fmt.Errorf("notebox is not reached at %s: %w", c.o.BaseURL, err)
+		return nil, fmt.Errorf("notebox: %w", err) // which hides a password in the URL
 	}
 	if res.StatusCode < 300 {
 		return res, nil
@@ -136,7 +136,7 @@ func (c *Client) do(req *http.Request) (*http.Response, error) {
 func decode(res *http.Response, into any) error {
 	defer res.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("notebox: what answers is none: %w", err)
+		return unread(err)
 	}
 	return nil
 }

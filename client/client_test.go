@@ -188,12 +188,69 @@ func TestReady(t *testing.T) {
 	require.EqualError(t, err, "notebox answered 503: no daemon")
 }
 
+// TestLengthOfForms: a form without files has a length, by which notebox gives it no place
+// among large requests.
+func TestLengthOfForms(t *testing.T) {
+	var length int64
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.Contains(t, string(body), `name="code"`)
+		length = r.ContentLength
+		if length > 0 {
+			require.Len(t, body, int(length))
+		}
+		fmt.Fprint(w, `{"status":"ok"}`)
+	})
+	_, err := c.Execute(t.Context(), client.Run{Code: "1"})
+	require.NoError(t, err)
+	require.Positive(t, length)
+	file := client.File{Name: "a", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("abc")), nil }}
+	_, err = c.Execute(t.Context(), client.Run{Code: "1", Files: []client.File{file}})
+	require.NoError(t, err)
+	require.EqualValues(t, -1, length, "files are not read before they are sent")
+}
+
+// TestRefusalsOfProxies: what is no problem+json is told as it came.
+func TestRefusalsOfProxies(t *testing.T) {
+	for _, c := range []struct {
+		desc         string
+		status       int
+		answer, want string
+	}{
+		{"a status that Go has no text for", 522, "the origin timed out", "522 status code 522 the origin timed out"},
+		{"without a word", 499, "", "499 status code 499"},
+		{"JSON of another kind", 502, `{"error":"x"}`, `502 Bad Gateway {"error":"x"}`},
+		{"a long page, cut within a character", 503, "x" + strings.Repeat("é", 1000), "503 Service Unavailable x" + strings.Repeat("é", 249)},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			_, err := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, c.answer)
+			}).Environments(t.Context())
+			var refused *client.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, c.want, refused.Detail)
+		})
+	}
+}
+
+func TestNoPasswordIsTold(t *testing.T) {
+	ts := httptest.NewServer(nil)
+	ts.Close()
+	c := client.New(client.Options{BaseURL: strings.Replace(ts.URL, "://", "://me:hidden@", 1)})
+	_, err := c.Environments(t.Context())
+	require.ErrorContains(t, err, "notebox: ")
+	require.NotContains(t, err.Error(), "hidden")
+}
+
 func TestWhatIsNoNotebox(t *testing.T) {
 	c := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	_, err := c.Environments(t.Context())
-	require.ErrorContains(t, err, "what answers is none")
+	require.EqualError(t, err, "notebox's answer cannot be read: invalid character '<' looking for beginning of value")
+	require.ErrorIs(t, err, client.ErrUnread)
 	_, err = c.Execute(t.Context(), client.Run{Code: "1"})
-	require.ErrorContains(t, err, "the result")
+	require.EqualError(t, err, "notebox's answer cannot be read: invalid character '<' looking for beginning of value")
 }
 
 func TestFetch(t *testing.T) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -60,9 +61,17 @@ func (c *Client) postOnce(ctx context.Context, path string, fields form, files [
 	if len(fields)+len(files) == 0 { // a form without a part is none
 		return c.call(ctx, http.MethodPost, path, nil)
 	}
-	body, w := io.Pipe()
-	defer body.Close() // ends the writer if the answer came before the whole form
-	parts := multipart.NewWriter(w)
+	text := new(bytes.Buffer)
+	var body io.Reader = text
+	parts := multipart.NewWriter(text)
+	if len(files) == 0 { // a form of known length needs no place among notebox's large requests
+		_ = write(parts, fields, nil) // a buffer takes all
+	} else {
+		r, w := io.Pipe()
+		defer r.Close() // ends the writer if the answer came before the whole form
+		body, parts = r, multipart.NewWriter(w)
+		go func() { w.CloseWithError(write(parts, fields, files)) }()
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.o.BaseURL+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("notebox: %w", err)
@@ -71,7 +80,6 @@ func (c *Client) postOnce(ctx context.Context, path string, fields form, files [
 	if events {
 		req.Header.Set("Accept", "text/event-stream, application/json;q=0.5")
 	}
-	go func() { w.CloseWithError(write(parts, fields, files)) }()
 	return c.do(req)
 }
 

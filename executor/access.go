@@ -9,7 +9,7 @@ import (
 	"notebox/runner"
 )
 
-// networkOf is the network of who asks for one; nil where it is not asked for.
+// networkOf is the network of who asks for one; nil if it is not asked for.
 func (x *Executor) networkOf(asked *bool, caller *access.Caller) (runner.Network, error) {
 	if asked == nil || !*asked {
 		return nil, nil
@@ -17,8 +17,8 @@ func (x *Executor) networkOf(asked *bool, caller *access.Caller) (runner.Network
 	return x.network, mayNetwork(caller, x.network != nil)
 }
 
-// mayNetwork refuses a run with a network where the operator, or the caller's key,
-// does not allow one. operator is whether this service has any to give.
+// mayNetwork refuses a run with a network if the operator, or the caller's key, does
+// not allow one. operator is whether this service has any to give.
 func mayNetwork(caller *access.Caller, operator bool) error {
 	if !operator {
 		return &problem.Error{Status: problem.StatusForbidden, Field: "network", Text: "this service's operator allows none"}

@@ -118,16 +118,14 @@ func (k *keeper) file(ctx context.Context, name, title string, content io.Reader
 	if !k.impatient() {
 		again := k.store.Replay(whole, k.tempDir)
 		defer again.Close()
-		timed, steady, stop := watchStall(ctx, again, k.stall)
-		defer stop()
-		s, err = k.put(timed, storage.KindFile, name, title, steady)
+		s, err = putWatched(ctx, again, k.stall, func(ctx context.Context, steady io.Reader) (stored, error) {
+			return k.put(ctx, storage.KindFile, name, title, steady)
+		})
 		switch {
 		case err == nil:
 			return s, s.Bytes, nil
 		case whole.Failed != nil:
 			return stored{}, 0, errNotWhole
-		case context.Cause(timed) == ErrStalled:
-			err = errors.Join(ErrStalled, err)
 		}
 		lost = k.explain(ctx, began, storage.KindFile, err)
 	}
@@ -164,7 +162,24 @@ func watchStall(ctx context.Context, content io.Reader, after time.Duration) (ti
 	}
 }
 
-// steadyReader stops a timer while it is read and starts it anew, and seeks where its reader does.
+// putWatched calls put with content. Its error is ErrStalled too, if the store took no byte
+// for so long.
+func putWatched[T any](ctx context.Context, content io.Reader, after time.Duration, put func(context.Context, io.Reader) (T, error)) (T, error) {
+	timed, steady, stop := watchStall(ctx, content, after)
+	defer stop()
+	object, err := put(timed, steady)
+	return object, joinStall(timed, err)
+}
+
+// joinStall makes an error ErrStalled too, if that is why ctx has ended.
+func joinStall(ctx context.Context, err error) error {
+	if err != nil && context.Cause(ctx) == ErrStalled {
+		return errors.Join(ErrStalled, err)
+	}
+	return err
+}
+
+// steadyReader stops a timer while it is read and starts it anew. It seeks if its reader does.
 type steadyReader struct {
 	io.Reader
 	stall *time.Timer
@@ -194,7 +209,7 @@ type watchedContent struct {
 	after  time.Duration
 }
 
-// openWatched opens a content. Where that fails, the watchedContent still has its ctx.
+// openWatched opens a content. Its error is ErrStalled too, if that took too long.
 func openWatched(ctx context.Context, after time.Duration, open func(context.Context) (io.ReadCloser, error)) (c *watchedContent, err error) {
 	c = &watchedContent{after: after}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
@@ -202,9 +217,11 @@ func openWatched(ctx context.Context, after time.Duration, open func(context.Con
 	c.ReadCloser, err = open(c.ctx)
 	c.stall.Stop()
 	if err != nil {
+		err = joinStall(c.ctx, err)
 		c.cancel(nil)
+		return nil, err
 	}
-	return c, err
+	return c, nil
 }
 
 func (c *watchedContent) Read(p []byte) (int, error) {

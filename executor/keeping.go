@@ -52,13 +52,9 @@ func (k *Keeping) Put(ctx context.Context, name string, content io.Reader) error
 
 // put is the store's Put. Its error is ErrStalled too, if the store took no byte for too long.
 func (x *Executor) put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error) {
-	timed, steady, stop := watchStall(ctx, content, x.stall)
-	defer stop()
-	object, err := x.store.Put(timed, key, steady, name)
-	if err != nil && context.Cause(timed) == ErrStalled {
-		err = errors.Join(ErrStalled, err)
-	}
-	return object, err
+	return putWatched(ctx, content, x.stall, func(ctx context.Context, steady io.Reader) (storage.Object, error) {
+		return x.store.Put(ctx, key, steady, name)
+	})
 }
 
 // failed is what the client is told of a store that has not taken something.

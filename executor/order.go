@@ -54,7 +54,7 @@ type Order struct {
 func NewID(begin string, now time.Time) (string, error) {
 	id, err := ulid.New(ulid.Timestamp(now), rand.Reader)
 	if err != nil {
-		return "", fmt.Errorf("id: %w", err)
+		return "", fmt.Errorf("run id: %w", err)
 	}
 	return begin + id.String(), nil
 }

@@ -231,14 +231,14 @@ func (x *Executor) environment(o *Order, book []byte, entrypoint string) (*envir
 	return chosen, nil
 }
 
-// ByLanguage finds an environment by its language or an alias; nil where there is none.
+// ByLanguage finds an environment by its language or an alias; nil if there is none.
 func (x *Executor) ByLanguage(language string) *environments.Environment {
 	return x.find(func(e *environments.Environment) bool {
 		return strings.EqualFold(e.Language, language) || slices.ContainsFunc(e.Aliases, func(name string) bool { return strings.EqualFold(name, language) })
 	})
 }
 
-// find returns the first environment that is meant, nil where none is.
+// find returns the first environment that is meant, nil if none is.
 func (x *Executor) find(isMeant func(*environments.Environment) bool) *environments.Environment {
 	for i := range x.environments {
 		if isMeant(&x.environments[i]) {

@@ -93,7 +93,7 @@ func (s *Session) ReadFile(ctx context.Context, name string) (*SessionFile, erro
 		return content, err
 	})
 	if err != nil {
-		return nil, stalled(content.ctx, err)
+		return nil, stalled(ctx, err)
 	}
 	buffered := bufio.NewReaderSize(content, sniffed)
 	head, err := buffered.Peek(int(min(sniffed, max(0, info.Size))))
@@ -175,10 +175,10 @@ func (s *Session) MoveFile(ctx context.Context, from, to string, overwrite bool)
 	return entryOf(info), err
 }
 
-// stalled is the error of a sandbox that was waited for; it did not answer where the
-// cause of ctx says so.
+// stalled is the error of a sandbox that was waited for. If the error or the cause of ctx
+// is ErrStalled, the sandbox did not answer.
 func stalled(ctx context.Context, err error) error {
-	if err != nil && context.Cause(ctx) == ErrStalled {
+	if err = joinStall(ctx, err); errors.Is(err, ErrStalled) {
 		return &problem.Error{Status: problem.StatusTimeout, Text: "the sandbox did not answer in time", Cause: err}
 	}
 	return err

@@ -205,6 +205,10 @@ func TestBodiesAreLimited(t *testing.T) {
 				}
 				a := s.do(s.request("POST", "/v1/execute", c.contentType, body))
 				s.requireProblem(a, 413, fmt.Sprintf("the body is larger than %d bytes", c.size))
+				if c.contentType == "text/x-python" && !chunked {
+					a = s.post("/v1/execute?timeout=soon", c.contentType, strings.Repeat("x", c.size+1))
+					s.requireProblem(a, 413, fmt.Sprintf("the body is larger than %d bytes", c.size))
+				}
 			})
 		}
 	}

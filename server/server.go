@@ -251,7 +251,7 @@ func (s *Server) CancelRuns() { s.Executor.CancelRuns() }
 // handler must not be called any more.
 func (s *Server) Close() error {
 	s.CancelRuns()
-	s.mcp.Close()
+	s.mcp.Handler.Close()
 	err := s.Executor.Close()
 	probes := make(chan struct{})
 	go func() { s.background.Wait(); close(probes) }()

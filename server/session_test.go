@@ -263,7 +263,7 @@ func TestSessionEnds(t *testing.T) {
 		runner.GoneExpired: {"time to live", func(t *testing.T, s *service, _ *runnertest.Fake, path string) {
 			for range 8 { // it is used all the time
 				time.Sleep(8 * time.Minute)
-				s.get(path + "/files")
+				require.Equal(t, 200, s.get(path+"/files").StatusCode)
 			}
 		}},
 		runner.GoneIdle: {"idle time", func(*testing.T, *service, *runnertest.Fake, string) { time.Sleep(10 * time.Minute) }},

@@ -9,15 +9,10 @@ import (
 
 	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
-
-	"notebox/client"
 )
 
 // healthcheckTimeout is below the time that container engines give a check.
 const healthcheckTimeout = 10 * time.Second
-
-// maxHealth is far above what /readyz answers, in bytes.
-const maxHealth = 64 << 10
 
 // healthcheckCommand asks a service whether it could run code now, for images
 // that have no curl.
@@ -33,8 +28,17 @@ func healthcheckCommand() *ffcli.Command {
 		Exec: func(ctx context.Context, _ []string) error {
 			ctx, cancel := context.WithTimeout(ctx, healthcheckTimeout)
 			defer cancel()
-			if _, err := client.Fetch(ctx, http.DefaultClient, *url, maxHealth); err != nil {
-				return fmt.Errorf("%s: %w", *url, err)
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, *url, nil)
+			if err != nil {
+				return err
+			}
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				return err
+			}
+			defer res.Body.Close()
+			if res.StatusCode != http.StatusOK {
+				return fmt.Errorf("%s answers %s", *url, res.Status)
 			}
 			return nil
 		},

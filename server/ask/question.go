@@ -75,7 +75,7 @@ func (s *handler) readQuestion(r *http.Request, work *intake.Workspace) (*questi
 	case len(q.Input) > maxAsked:
 		return nil, problem.TooLarge("input", "is larger than %d bytes", maxAsked)
 	}
-	return q, q.Files.TakeFiles(&q.inputs, work)
+	return q, q.Files.MoveTo(&q.inputs, work)
 }
 
 func (s *handler) readQuestionJSON(r *http.Request, work *intake.Workspace, q *question) error {

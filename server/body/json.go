@@ -50,10 +50,18 @@ func (b *Reader) Object(r *http.Request, work *intake.Workspace, v any, then fun
 // Empty is the answer to a body without a byte.
 func Empty() error { return problem.Malformed("", "the body is empty") }
 
-// Text calls fn with a body that is one text, in its turn. Until then it is on the disk.
-func (b *Reader) Text(r *http.Request, work *intake.Workspace, fn func([]byte) error) error {
+// Fits refuses a body whose head says that it is larger than MaxBody.
+func (b *Reader) Fits(r *http.Request) error {
 	if r.ContentLength > b.MaxBody {
 		return problem.TooLarge("", "the body is larger than %d bytes", b.MaxBody)
+	}
+	return nil
+}
+
+// Text calls fn with a body that is one text, in its turn. Until then it is on the disk.
+func (b *Reader) Text(r *http.Request, work *intake.Workspace, fn func([]byte) error) error {
+	if err := b.Fits(r); err != nil {
+		return err
 	}
 	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, b.MaxBody))
 	if err != nil {
@@ -146,13 +154,14 @@ func joinField(within string, pointer jsontext.Pointer) string {
 	return b.String()
 }
 
-// TakeFiles moves the entries of files to the inputs; a form's file parts may be there
-// already. Large ones go to the workspace: they would else be in memory while the run waits.
-func (files *Files) TakeFiles(all *executor.Inputs, work *intake.Workspace) error {
-	given := *files
+// MoveTo moves the entries of files to the inputs, and leaves files empty. A form's file parts
+// may be among the inputs already. Large entries go to the workspace: they would else be in
+// memory while the run waits.
+func (files *Files) MoveTo(inputs *executor.Inputs, work *intake.Workspace) error {
+	entries := *files
 	*files = nil
-	for _, f := range given {
-		field := fmt.Sprintf("files[%d]", len(all.List))
+	for _, f := range entries {
+		field := fmt.Sprintf("files[%d]", len(inputs.List))
 		from := 0
 		for _, given := range []*Text{f.Content, f.Text, f.URL, f.ID} {
 			if given != nil {
@@ -174,7 +183,7 @@ func (files *Files) TakeFiles(all *executor.Inputs, work *intake.Workspace) erro
 		case f.URL != nil:
 			name = fetch.NameOf(string(*f.URL))
 		}
-		in, p := all.Add(field, name)
+		in, p := inputs.Add(field, name)
 		if p != nil {
 			return p
 		}
@@ -190,9 +199,9 @@ func (files *Files) TakeFiles(all *executor.Inputs, work *intake.Workspace) erro
 		if p != nil {
 			return p
 		}
-		if size := int64(len(data)); size <= intake.SpoolMemory && all.Held+size <= executor.MaxHeld {
+		if size := int64(len(data)); size <= intake.SpoolMemory && inputs.Held+size <= executor.MaxHeld {
 			in.Data, in.Size = data, size
-			all.Held += size
+			inputs.Held += size
 			continue
 		}
 		var err error

@@ -15,10 +15,10 @@ import (
 // 60 s (its API_TOOL_DEFAULT_READ_TIMEOUT) and then tells its model nothing of the run.
 const RunTime = 55 * time.Second
 
-// answerGrace is how long after RunTime there is an answer whatever happens: a kernel that
+// AnswerGrace is how long after RunTime there is an answer whatever happens: a kernel that
 // heeds an interrupt needs a part of it, the store of what the run left another. What is
 // left of Dify's 60 s is for the way there and back.
-const answerGrace = 3 * time.Second
+const AnswerGrace = 3 * time.Second
 
 // Request is a call that was decoded.
 type Request struct {
@@ -40,7 +40,7 @@ func (c Call) Path() string { return "/" + c.Name }
 // Do answers the call: with what is to be sent as JSON, or an error, see Failure. What is
 // no run ends with ErrTime when the time for an answer is over.
 func (c Call) Do(ctx context.Context, r *Request) (any, error) {
-	ctx, cancel := context.WithDeadlineCause(ctx, r.Arrived.Add(RunTime+answerGrace), ErrTime)
+	ctx, cancel := context.WithDeadlineCause(ctx, r.Arrived.Add(RunTime+AnswerGrace), ErrTime)
 	defer cancel()
 	answer, err := c.do(ctx, r)
 	if err != nil && errors.Is(context.Cause(ctx), ErrTime) {
@@ -112,7 +112,7 @@ func run(ctx context.Context, r *Request, s *sandbox, field, language string) (a
 		return nil, invalid(field, "is empty")
 	}
 	interrupt := r.Arrived.Add(RunTime)
-	result, err := s.run(ctx, program{Source: r.Fields[field], Field: field, Language: language, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
+	result, err := s.run(ctx, program{Source: r.Fields[field], Field: field, Language: language, Interrupt: interrupt, Answer: interrupt.Add(AnswerGrace)})
 	if err != nil {
 		return nil, err
 	}

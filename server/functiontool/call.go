@@ -185,7 +185,7 @@ func (asked *toolRequest) order(maxTimeout time.Duration, work *intake.Workspace
 	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (o.Timeout == nil || wanted < *o.Timeout) {
 		o.Timeout = &wanted
 	}
-	return o, asked.Files.TakeFiles(&o.Inputs, work)
+	return o, asked.Files.MoveTo(&o.Inputs, work)
 }
 
 // read checks the fields and reads the call.

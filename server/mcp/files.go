@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"notebox/client"
 )
 
 const (
@@ -87,7 +89,7 @@ func (s *server) readFile(ctx context.Context, of Service, _ *sdk.CallToolReques
 	}
 	raw, err := io.ReadAll(io.LimitReader(file, min(most, file.Bytes)))
 	if err != nil {
-		return nil, fmt.Errorf("the file cannot be read: %w", err)
+		return nil, fmt.Errorf("%w: %w", client.ErrUnread, err)
 	}
 	if image {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: raw, MIMEType: file.MediaType}}}, nil

@@ -59,7 +59,7 @@ type owned struct {
 }
 
 // Callers returns the Service of who sent these headers. base is what links start with. Its
-// error is a *Refusal where the key is not known any more.
+// error is a *Refusal if the key is not known any more.
 type Callers func(head http.Header, base string) (Service, error)
 
 // NewHandler returns one whose calls go to the Services of their callers.
@@ -72,7 +72,7 @@ func NewHandler(of Callers, log *slog.Logger) *Handler {
 }
 
 // Serve answers a request of an owner, which has passed the guards of keys and browsers.
-// base is what links start with. Where it returns an error, it has answered nothing.
+// base is what links start with. If it returns an error, it has answered nothing.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, owner, base string) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -31,7 +31,7 @@ const retry = time.Minute
 // Endpoint is MCP's one address, /mcp.
 type Endpoint struct {
 	*web.Kit
-	*Handler
+	Handler *Handler
 }
 
 // NewEndpoint returns one.
@@ -62,7 +62,7 @@ func (s *Endpoint) serve(c echo.Context) error {
 			return err
 		}
 	}
-	return s.Serve(c.Response(), r, web.Owner(c), s.Base(r))
+	return s.Handler.Serve(c.Response(), r, web.Owner(c), s.Base(r))
 }
 
 // readMessage reads the body of a request as those of other calls are, by way of the disk

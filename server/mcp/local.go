@@ -26,9 +26,13 @@ type Local struct {
 	Languages func() (tool.About, error) // for the caller
 }
 
-// tell writes a call to the log, and makes its error one that a model may read.
-func (l *Local) tell(ctx context.Context, err *error, who ...slog.Attr) {
-	who = append([]slog.Attr{slog.String("owner", l.Caller.Owner()), slog.String("caller", l.Caller.Name())}, who...)
+// tell is deferred: it writes a call to the log, and makes its error one that a model may
+// read. A panic goes on: nobody knows yet what became of that call.
+func (l *Local) tell(ctx context.Context, err *error, of *[]slog.Attr) {
+	if v := recover(); v != nil {
+		panic(v)
+	}
+	who := append([]slog.Attr{slog.String("owner", l.Caller.Owner()), slog.String("caller", l.Caller.Name())}, *of...)
 	if *err == nil || ctx.Err() != nil {
 		l.Log.LogAttrs(ctx, slog.LevelInfo, "a call of MCP", who...)
 		return
@@ -36,6 +40,8 @@ func (l *Local) tell(ctx context.Context, err *error, who ...slog.Attr) {
 	p := l.Told(ctx, *err, who...)
 	*err = &Refusal{Status: int(p.Status), Detail: p.Detail()}
 }
+
+func inSession(id string) *[]slog.Attr { return &[]slog.Attr{slog.String("session", id)} }
 
 // About implements Service.
 func (l *Local) About(context.Context) (About, error) {
@@ -45,8 +51,8 @@ func (l *Local) About(context.Context) (About, error) {
 
 // Run implements Service.
 func (l *Local) Run(ctx context.Context, e Execution, said func(string)) (_ []byte, err error) {
-	who := []slog.Attr{slog.String("session", e.Session)}
-	defer func() { l.tell(ctx, &err, who...) }()
+	who := inSession(e.Session)
+	defer l.tell(ctx, &err, who)
 	if err := l.Caller.MayBeginRun(); err != nil {
 		return nil, err
 	}
@@ -65,7 +71,7 @@ func (l *Local) Run(ctx context.Context, e Execution, said func(string)) (_ []by
 		return nil, err
 	}
 	defer run.Leave()
-	who = append(who, slog.String("run", run.ID))
+	*who = append(*who, slog.String("run", run.ID))
 	run.Start(sayer{said: said})
 	reply, err := run.Wait(ctx)
 	if err != nil {
@@ -92,7 +98,7 @@ func (s sayer) Output(entry any) {
 
 // OpenSession implements Service.
 func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (_ *client.Session, err error) {
-	defer l.tell(ctx, &err)
+	defer l.tell(ctx, &err, new([]slog.Attr))
 	o := &executor.SessionOrder{Dependencies: r.Dependencies}
 	if r.Language != "" {
 		o.Language = &r.Language
@@ -110,7 +116,7 @@ func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (_ *client.Se
 
 // CloseSession implements Service.
 func (l *Local) CloseSession(ctx context.Context, id string) (err error) {
-	defer l.tell(ctx, &err, slog.String("session", id))
+	defer l.tell(ctx, &err, inSession(id))
 	session, err := l.Executor.FindSession(l.Caller, id)
 	if err != nil {
 		return err
@@ -128,7 +134,7 @@ func (l *Local) files(id string) (session *executor.Session, leave func(), err e
 
 // ListFiles implements Service.
 func (l *Local) ListFiles(ctx context.Context, id, folder string) (list client.FileList, err error) {
-	defer l.tell(ctx, &err, slog.String("session", id))
+	defer l.tell(ctx, &err, inSession(id))
 	session, leave, err := l.files(id)
 	if err != nil {
 		return list, err
@@ -151,7 +157,7 @@ func entryOf(f executor.FileEntry) client.FileEntry {
 
 // ReadFile implements Service.
 func (l *Local) ReadFile(ctx context.Context, id, path string) (_ *client.Content, err error) {
-	defer l.tell(ctx, &err, slog.String("session", id))
+	defer l.tell(ctx, &err, inSession(id))
 	session, leave, err := l.files(id)
 	if err != nil {
 		return nil, err
@@ -187,7 +193,7 @@ func below(path string) string {
 
 // WriteFile implements Service.
 func (l *Local) WriteFile(ctx context.Context, id, path, content string) (_ *client.FileEntry, err error) {
-	defer l.tell(ctx, &err, slog.String("session", id))
+	defer l.tell(ctx, &err, inSession(id))
 	session, leave, err := l.files(id)
 	if err != nil {
 		return nil, err

@@ -1,10 +1,12 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -54,6 +56,38 @@ func TestSessionsExpire(t *testing.T) {
 	require.NotEmpty(t, id)
 	require.Eventually(t, func() bool { return h.owners.all[""].sessions() == 0 }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, http.StatusNotFound, send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`, id).Code)
+}
+
+// TestOlderNotebox: it has sessions, of which it does not tell.
+func TestOlderNotebox(t *testing.T) {
+	for answer, want := range map[string]bool{
+		oneLanguage: true, strings.Replace(oneLanguage, "300", `300,"sessions":false`, 1): false, strings.Replace(oneLanguage, "300", `300,"sessions":true`, 1): true,
+	} {
+		api, _ := elsewhere(t, "application/json", answer)
+		about, err := api.About(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, about.Sessions, answer)
+	}
+}
+
+// TestProxyOfANotebox: what it answers in the notebox's place is told.
+func TestProxyOfANotebox(t *testing.T) {
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(522)
+		_, _ = io.WriteString(w, "the origin timed out")
+	}))
+	defer ts.Close()
+	_, err := NewServer(t.Context(), API{remote.New(client.Options{BaseURL: ts.URL})}, nil, Options{})
+	require.EqualError(t, err, "522 status code 522 the origin timed out")
+}
+
+// TestPanicsAreNoCalls: a call that panics is not logged as one that went well.
+func TestPanicsAreNoCalls(t *testing.T) {
+	var log bytes.Buffer
+	l := &Local{Log: slog.New(slog.NewTextHandler(&log, nil))} // without an executor
+	require.Panics(t, func() { _, _ = l.Run(t.Context(), Execution{Code: "1"}, nil) })
+	require.Panics(t, func() { _ = l.CloseSession(t.Context(), "s") })
+	require.Empty(t, log.String())
 }
 
 func TestNamesOfTools(t *testing.T) {
@@ -108,15 +142,15 @@ func TestEvents(t *testing.T) {
 		{"to its end", "event: output\ndata: {\"type\":\"stream\",\"text\":\"a\"}\n\n: alive\n\nevent: done\ndata: {\"id\":\"x\"}\n\n", `{"id":"x"}`, ""},
 		{"with packages", "event: install\ndata: {\"text\":\"a\"}\n\nevent: done\ndata: {\"id\":\"x\"}\n\n", `{"id":"x"}`, ""},
 		{"an error", "event: error\ndata: {\"status\":503,\"detail\":\"full\"}\n\n", "", "full"},
-		{"cut off", "event: done\ndata: {", "", "the result"},
-		{"no events", "hello", "", "the events broke off"},
+		{"cut off", "event: done\ndata: {", "", "notebox's answer cannot be read: unexpected end of JSON input"},
+		{"no events", "hello", "", "notebox's answer cannot be read: the events broke off"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			api, _ := elsewhere(t, "text/event-stream", c.stream)
 			said := ""
 			reply, err := api.Run(context.Background(), Execution{Code: "x"}, func(text string) { said += text })
 			if c.failure != "" {
-				require.ErrorContains(t, err, c.failure)
+				require.EqualError(t, err, c.failure)
 				return
 			}
 			require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"notebox/agent/remote"
 	"notebox/client"
@@ -31,7 +30,7 @@ func (a API) About(ctx context.Context) (about About, err error) {
 // Run implements Service.
 func (a API) Run(ctx context.Context, e Execution, said func(string)) ([]byte, error) {
 	result, err := a.Notebox.Client.Execute(ctx, client.Run{
-		Code: e.Code, Language: e.Language, Session: e.Session, Timeout: secondsOf(e.Timeout), Dependencies: e.Dependencies,
+		Code: e.Code, Language: e.Language, Session: e.Session, Timeout: remote.Seconds(e.Timeout), Dependencies: e.Dependencies,
 		Images: true, Tell: said,
 	})
 	if err != nil {
@@ -42,7 +41,7 @@ func (a API) Run(ctx context.Context, e Execution, said func(string)) ([]byte, e
 
 // OpenSession implements Service.
 func (a API) OpenSession(ctx context.Context, r SessionRequest) (*client.Session, error) {
-	session, err := a.Notebox.Client.OpenSession(ctx, client.SessionOptions{Language: r.Language, TTL: secondsOf(r.TTL), Dependencies: r.Dependencies})
+	session, err := a.Notebox.Client.OpenSession(ctx, client.SessionOptions{Language: r.Language, TTL: remote.Seconds(r.TTL), Dependencies: r.Dependencies})
 	return session, refusal(err)
 }
 
@@ -68,5 +67,3 @@ func (a API) WriteFile(ctx context.Context, session, path, content string) (*cli
 	written, err := a.Notebox.WriteFile(ctx, session, below(path), strings.NewReader(content))
 	return written, refusal(err)
 }
-
-func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

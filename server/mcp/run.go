@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"notebox/agent/tool"
+	"notebox/client"
 )
 
 // Bounds on the parts of one result.
@@ -150,7 +151,7 @@ func (s *server) result(raw []byte) (*sdk.CallToolResult, error) {
 	}
 	var o outcome
 	if err := json.Unmarshal(raw, &o); err != nil {
-		return nil, fmt.Errorf("the reply: %w", err)
+		return nil, fmt.Errorf("%w: %w", client.ErrUnread, err)
 	}
 	o.Text = tool.Text(r, tool.Options{Budget: s.budget})
 	content := []sdk.Content{&sdk.TextContent{Text: o.Text}}

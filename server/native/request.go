@@ -65,7 +65,7 @@ func (s *handler) readRequest(r *http.Request, work *intake.Workspace) (*executo
 	switch {
 	case mediaType == "application/json":
 		req = new(request)
-		err = s.Bodies.Object(r, work, req, func() error { return req.Files.TakeFiles(&req.inputs, work) })
+		err = s.Bodies.Object(r, work, req, func() error { return req.Files.MoveTo(&req.inputs, work) })
 	case mediaType == body.FormType:
 		req, err = s.readForm(r, params["boundary"], work)
 	case mediaType == notebookType || s.isCode(mediaType):
@@ -105,7 +105,7 @@ func (s *handler) formsTaken() string {
 	return "supported are " + strings.Join(slices.Compact(types), ", ")
 }
 
-// rawQuery are the fields that stand in the query where the body is the code itself.
+// rawQuery are the fields that stand in the query if the body is the code itself.
 var rawQuery = []string{"language", "timeout", "stop_on_error", "session"}
 
 // readQuery takes the query's "images", the one parameter of every form, and
@@ -150,5 +150,5 @@ func (s *handler) readForm(r *http.Request, boundary string, work *intake.Worksp
 	if err := f.Read(r, boundary); err != nil {
 		return nil, err
 	}
-	return req, req.Files.TakeFiles(&req.inputs, work)
+	return req, req.Files.MoveTo(&req.inputs, work)
 }

@@ -21,7 +21,7 @@ func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
 		{Name: new(body.Text("small")), Content: new(body.Text("QUFB"))},
 		{Name: new(body.Text("large")), Content: new(body.Text(content))},
 	}}
-	require.NoError(t, req.Files.TakeFiles(&req.inputs, work))
+	require.NoError(t, req.Files.MoveTo(&req.inputs, work))
 	files := map[string]string{}
 	for _, input := range req.inputs.Spec() {
 		f, err := input.Open()

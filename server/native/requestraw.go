@@ -14,6 +14,9 @@ import (
 // readCode takes a body that is the code itself, or a notebook; what else there is to say
 // stands in the query.
 func (s *handler) readCode(r *http.Request, mediaType string, query url.Values, work *intake.Workspace) (*request, error) {
+	if err := s.Bodies.Fits(r); err != nil { // before the query, whatever is wrong with that
+		return nil, err
+	}
 	req := &request{mediaType: mediaType}
 	for _, f := range req.fields() {
 		if query.Has(f.Name) && slices.Contains(rawQuery, f.Name) {

@@ -50,7 +50,7 @@ func (s *handler) readSessionRequest(r *http.Request, work *intake.Workspace) (*
 	case r.ContentLength == 0:
 		return req, nil
 	case mediaType == "application/json":
-		err = s.Bodies.Object(r, work, req, func() error { return req.Files.TakeFiles(&req.inputs, work) })
+		err = s.Bodies.Object(r, work, req, func() error { return req.Files.MoveTo(&req.inputs, work) })
 	case mediaType == body.FormType:
 		f := &body.Form{Of: s.Bodies, Work: work, Fields: req.fields(), Inputs: &req.inputs}
 		err = f.Read(r, params["boundary"])
@@ -60,7 +60,7 @@ func (s *handler) readSessionRequest(r *http.Request, work *intake.Workspace) (*
 	if err != nil {
 		return nil, err
 	}
-	return req, req.Files.TakeFiles(&req.inputs, work)
+	return req, req.Files.MoveTo(&req.inputs, work)
 }
 
 // openSession answers POST /v1/sessions.

@@ -70,7 +70,7 @@ func (k *Kit) StreamRun(c echo.Context, id string, limits runner.Limits, gone fu
 }
 
 // Stream answers a request with events. do puts them, and returns the answer, a line of JSON
-// which may be read until Stream returns. At most so many bytes wait for the client. gone is
+// which may be read until Stream returns. do must have put all events before it returns. At most so many bytes wait for the client. gone is
 // called, perhaps more than once, if the client can get no more: it left, or does not keep
 // up. It must not wait.
 func (k *Kit) Stream(c echo.Context, id string, most int64, gone func(), do func(*EventStream) (io.Reader, error)) error {
@@ -137,9 +137,8 @@ func (e *EventStream) finish(answer io.Reader) error {
 	return e.end(nil)
 }
 
-// end waits until everything is on its way, which is p as the last event, where
-// p is given and anything else was sent. The error is why the client does not get
-// all.
+// end waits until everything is on its way. If p is given and anything else was sent, p is
+// the last event. The error is why the client does not get all.
 func (e *EventStream) end(p *problem.Error) error {
 	e.mu.Lock()
 	if !e.over && p != nil && (e.begun || len(e.backlog) > 0) {

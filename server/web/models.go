@@ -67,9 +67,9 @@ func (k *Kit) LanguagesOf(caller *access.Caller, there func(*environments.Enviro
 	return all
 }
 
-// OfModel is what a model is told of an error, nil if the model can do nothing about it: its
-// program is none that can be run, or its packages cannot be had, be it because the registry
-// is away. Without them the model goes on.
+// OfModel is what a model is told of an error that it can do something about, nil of another.
+// The program cannot be run, or its packages cannot be installed, also while the registry is
+// away. The model goes on without packages.
 func OfModel(err error) error {
 	var p *problem.Error
 	switch {

@@ -186,7 +186,9 @@ func masked(cores int) []string {
 		/sys/devices/LNXSYSTM:00 /sys/devices/pci0000:00 /sys/devices/platform
 		/sys/devices/virtual/bdi /sys/devices/virtual/block /sys/devices/virtual/dmi
 		/sys/devices/virtual/thermal
-		/sys/fs/btrfs /sys/fs/ext4 /sys/fs/f2fs /sys/fs/xfs /sys/module`)
+		/sys/fs/btrfs /sys/fs/ext4 /sys/fs/f2fs /sys/fs/xfs
+		/sys/kernel/boot_params /sys/kernel/iommu_groups /sys/kernel/irq /sys/kernel/slab
+		/sys/module`)
 	for core := range cores {
 		paths = append(paths, fmt.Sprintf("/sys/devices/system/cpu/cpu%d/thermal_throttle", core))
 	}

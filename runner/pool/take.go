@@ -134,7 +134,7 @@ func (p *Pool) start(ctx context.Context, env runner.Environment, l runner.Limit
 	if err != nil {
 		err = fmt.Errorf("sandbox %s did not get ready: %w", sandbox.ID(), conversation.ExplainExit(err, p.log))
 		if env.Kernel.Packages && errors.Is(ctx.Err(), context.DeadlineExceeded) { // which their caller pays for
-			err = &runner.Error{Code: runner.CodePackages, Message: "the kernel does not start with these packages in time", Err: err}
+			err = &runner.Error{Code: runner.CodePackages, Message: "a run does not start with these packages in time", Err: err}
 		}
 	}
 	p.mu.Lock()

@@ -21,7 +21,7 @@ class BadEnvironmentError(Exception):
 
 
 class BadPackagesError(Exception):
-    """No kernel starts with the packages that a caller has chosen."""
+    """No run starts with the packages that a caller has chosen."""
 
 
 def first_kernel(choice: Choice, fd: int) -> tuple[Kernel, list[str]]:

@@ -245,4 +245,4 @@ def test_a_place_that_is_taken(
     monkeypatch.setattr(single, "run_as_user", lambda *_: 1)
     job = Job(1, ["a"], {}, True, 1.0, 1, 1, 1)
     with pytest.raises(error):
-        single.place(frames.Reader(-1), job, packages)
+        single.place(frames.Reader(0), job, packages)

@@ -112,7 +112,7 @@ func (l *Layers) removeOld(ctx context.Context, image Image) {
 	l.log.Info("removed a layer of an image that is not used any more", "environment", image.Environment)
 }
 
-// makeRoom removes layers until there is room for so many more of so many bytes. keeping is
+// makeRoom removes layers until there is room for `more` layers of `bytes` in all. keeping is
 // held.
 func (l *Layers) makeRoom(ctx context.Context, more int, bytes int64) error {
 	for {

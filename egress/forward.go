@@ -63,12 +63,12 @@ func (s *session) tunnel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer outside.Close()
-	inside, from, err := connected(w)
+	inside, from, stop, err := connected(s.ctx, w)
 	if inside == nil {
 		return err
 	}
 	defer inside.Close()
-	defer context.AfterFunc(s.ctx, func() { inside.Close() })()
+	defer stop()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
@@ -88,20 +88,22 @@ func (s *session) tunnel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// connected says to the program that its CONNECT succeeded, and returns its connection, which
-// is read by from: what came with the request is in a buffer. inside is nil, without an
-// error, if the program has gone.
-func connected(w http.ResponseWriter) (inside net.Conn, from io.Reader, err error) {
+// connected says to the program that its CONNECT succeeded, and returns its connection. from
+// reads the connection, first what came with the request. inside is nil, without an
+// error, if the program has gone. The end of ctx closes the connection, until stop is called.
+func connected(ctx context.Context, w http.ResponseWriter) (inside net.Conn, from io.Reader, stop func() bool, err error) {
 	inside, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
+	stop = context.AfterFunc(ctx, func() { inside.Close() })
 	if _, err := io.WriteString(inside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		stop()
 		inside.Close()
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
 	early := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered())) // which is not used beyond that
-	return inside, io.MultiReader(early, inside), nil
+	return inside, io.MultiReader(early, inside), stop, nil
 }
 
 // closeWrite ends one direction.

@@ -74,17 +74,18 @@ func (s *session) intercept(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	outside.Close()
-	inside, from, err := connected(w)
+	inside, from, stop, err := connected(s.ctx, w)
 	if inside == nil {
 		return err
 	}
 	defer inside.Close()
+	defer stop()
 	one := &single{conn: tls.Server(&prefixed{inside, from}, s.proxy.authority.server), over: make(chan struct{})}
 	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Scheme, r.URL.Host, r.Host = "https", host, strings.TrimSuffix(host, ":443") // as clients name it
 		s.pass(w, r)
 	}), one.noteState)
-	defer context.AfterFunc(s.ctx, func() { inside.Close(); server.Close() })()
+	defer context.AfterFunc(s.ctx, func() { server.Close() })()
 	_ = server.Serve(one) // its end is the connection's
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 //
 //   - A stream is its text; an error its traceback with the final line
 //     ("ValueError: x").
-//   - A display or result is its text/plain, except if that is merely an
+//   - A display or result is its text/plain, unless that is merely an
 //     object's repr, such as <Figure size 640x480 with 1 Axes>, and a better one
 //     is there: text/markdown, text/latex, the text of text/html, or
 //     application/json.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Every Go test, three packages at a time, since most of what they do is in containers, and
 # much of it is waiting. What takes longest starts first.
-# Arguments are go test's: "-run X", "-count 1"; GO_PACKAGES names other packages. go vet, which
-# go test would have in part for each package, is the linters'.
+# Arguments are go test's: "-run X", "-count 1"; GO_PACKAGES names other packages.
+# scripts/lint.sh runs go vet, so go test does not.
 #
 # A test that fails is run once more by itself, when the rest is through, as it may have
 # suffered from what ran beside it. If it passes then, the change passes, and that is

@@ -297,6 +297,7 @@ func TestMCPMessagesAreBounded(t *testing.T) {
 		"id":              call(long, "x", ""),
 		"arguments twice": call("1", long, `,"arguments":{"code":"x"}`),
 		"in a batch":      "[" + call("1", "x", "") + "," + call(long, "x", "") + "]",
+		"code":            call("1", strings.Repeat(long, 12), ""),
 		"no JSON":         call("1", "x", "") + long,
 	} {
 		r := s.mcpRequest("POST", body, head)

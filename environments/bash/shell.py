@@ -106,7 +106,7 @@ class Shell:
     """One process of bash."""
 
     def __init__(self, streams: Streams, env: dict[str, str], folder: str) -> None:
-        """Start it. Raises OSError where there can be no process."""
+        """Start it. Raises OSError if there can be no process."""
         self._streams = streams
         self._code = os.memfd_create("cell")
         wake, self._wake = os.pipe()
@@ -196,7 +196,7 @@ class Shell:
             self._running = False
 
     def _follow(self, side: Side) -> Report | None:
-        """Return the cell's report, None where the shell ends."""
+        """Return the cell's report, None if the shell ends."""
         poll = select.poll()
         for fd in (self._end, self._reports, side.fileno(), self._streams.fileno()):
             poll.register(fd, select.POLLIN)
@@ -211,7 +211,7 @@ class Shell:
                 return self._report()
 
     def _report(self) -> Report | None:
-        """Return this cell's report, where it has come."""
+        """Return this cell's report, if it has come."""
         os.set_blocking(self._reports, False)
         try:
             while part := os.read(self._reports, PART):
@@ -243,7 +243,7 @@ class Shell:
                 os.killpg(self.pid, signal.SIGINT)
 
     def finish(self) -> None:
-        """Have the shell end by itself, with its EXIT trap; kill it where it does not.
+        """Have the shell end by itself, with its EXIT trap; kill it if it does not.
 
         What it has in the background ends with it.
         """

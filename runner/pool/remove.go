@@ -67,6 +67,19 @@ func (p *Pool) retireAfter(d time.Duration, c *conversation.Conversation) (remov
 	return gone
 }
 
+// retireOldest ends a stock's oldest warm sandbox. The lock is held.
+func (p *Pool) retireOldest(s *stock) {
+	p.retire(s.warm[0].Conversation)
+	s.warm = s.warm[1:]
+}
+
+// trim ends what waits in a stock beyond so many. The lock is held.
+func (p *Pool) trim(s *stock, most int) {
+	for len(s.warm) > most {
+		p.retireOldest(s)
+	}
+}
+
 // pause waits for d, or until the pool is being closed.
 func (p *Pool) pause(d time.Duration) {
 	if d <= 0 {

@@ -12,10 +12,14 @@ import (
 // becomes idle for long enough at any time.
 const shortTick = time.Second
 
-// OnShort has the pool call yield if a run or a session waits for room, and there is no
-// warm sandbox to end for it. yield may begin to end a session of the pool's, so that one
-// more sandbox of the owner's fits in. OnShort is called before the pool is used.
-func (p *Pool) OnShort(yield func(owner string)) { p.short = yield }
+// OnShort sets the function that the pool calls if a run or a session waits for room, and
+// there is no warm sandbox to end for it. yield may begin to end a session of the pool's, so
+// that one more sandbox of the owner's fits in.
+func (p *Pool) OnShort(yield func(owner string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.short = yield
+}
 
 // awaitRoom takes room for one more sandbox. If there is none, it ends the oldest warm
 // sandbox of another stock, or calls yield (see OnShort).
@@ -26,7 +30,7 @@ func (p *Pool) awaitRoom(ctx context.Context, owner string, until time.Time) err
 		return nil
 	}
 	short := len(p.room) >= p.removing && !p.evict() // else there will be room in a moment
-	mine := make(chan struct{})
+	yield, mine := p.short, make(chan struct{})
 	p.room = append(p.room, mine)
 	p.mu.Unlock()
 	if !until.IsZero() {
@@ -38,7 +42,7 @@ func (p *Pool) awaitRoom(ctx context.Context, owner string, until time.Time) err
 	defer again.Stop()
 	for {
 		if short {
-			p.short(owner)
+			yield(owner)
 		}
 		select {
 		case <-mine:
@@ -94,17 +98,4 @@ func (p *Pool) evict() bool {
 	}
 	p.retireOldest(largest)
 	return true
-}
-
-// retireOldest ends a stock's oldest warm sandbox. The lock is held.
-func (p *Pool) retireOldest(s *stock) {
-	p.retire(s.warm[0].Conversation)
-	s.warm = s.warm[1:]
-}
-
-// trim ends what waits in a stock beyond so many. The lock is held.
-func (p *Pool) trim(s *stock, most int) {
-	for len(s.warm) > most {
-		p.retireOldest(s)
-	}
 }

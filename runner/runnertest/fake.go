@@ -43,7 +43,7 @@ type Fake struct {
 	OnStart func(context.Context, runner.Environment) error
 	// OnKill is called at the begin of each Kill, which an error of it ends.
 	OnKill func(context.Context) error
-	// WarmUp is how long a sandbox is importing, where it has something to import
+	// WarmUp is how long a sandbox is importing, if it has something to import
 	// and nobody hurries it.
 	WarmUp time.Duration
 

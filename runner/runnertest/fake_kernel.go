@@ -35,9 +35,9 @@ type Kernel struct {
 	noMemory bool              // MemoryError was raised
 
 	// Of a session's.
-	interrupts chan struct{} // has an element where it was interrupted
+	interrupts chan struct{} // has an element if it was interrupted
 	command    bool          // it is no kernel but a command
-	folder     *fakeFolder   // nil where this is none
+	folder     *fakeFolder   // nil if this is none
 	exit       *int          // a command's exit code
 	before     bool          // the kernel was lost before this run
 	dead       bool          // or in it
@@ -158,8 +158,8 @@ func (k *Kernel) Raise(name, value string) {
 }
 
 // Wait returns when the run is ended from outside. Code that is not stubborn
-// is interrupted where time is over, or somebody wants it; a session's kernel is lost
-// where it is not.
+// is interrupted if time is over, or somebody wants it; a session's kernel is lost
+// if it is not.
 func (k *Kernel) Wait(stubborn bool) {
 	interrupts := k.interrupts
 	if stubborn {

@@ -12,7 +12,7 @@ import (
 	"notebox/runner/internal/frame"
 )
 
-// errRestarted is the cause where a fake's kernel is restarted while it runs.
+// errRestarted is the cause if a fake's kernel is restarted while it runs.
 var errRestarted = errors.New(string(runner.StatusKilled))
 
 // fakeLife is the honest program of a sandbox that is a session's.

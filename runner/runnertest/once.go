@@ -9,9 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
-	"notebox/runner/admission"
 	"notebox/runner/pool"
-	"notebox/runner/session"
 )
 
 // Once makes one run on an engine, with a sandbox that is started for it, and
@@ -37,20 +35,4 @@ func Single(t *testing.T, e runner.Engine, log *slog.Logger) runner.Runner {
 		require.NoError(t, pool.Close(ctx))
 	})
 	return pool
-}
-
-// Sessions returns sessions whose sandboxes are a host's, at most so many; 0 is no bound.
-// They are closed at the end of the test, and leave nothing.
-func Sessions(t testing.TB, host *Fake, maxSandboxes int) *session.Sessions {
-	log := Log(t)
-	pool := pool.New(host.Engine("test"), pool.Options{Log: log, MaxSandboxes: maxSandboxes})
-	all := session.New(pool, admission.New(nil, admission.Limits{MaxRunning: 100}), session.Options{MaxSessions: 1000, Log: log})
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		require.NoError(t, all.Close(ctx))
-		require.NoError(t, pool.Close(ctx))
-		require.Empty(t, host.Sandboxes(""))
-	})
-	return all
 }

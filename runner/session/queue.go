@@ -19,9 +19,14 @@ type queue struct {
 // join returns when it is the caller's turn, who has to give that back; else it is
 // an *Error of CodeFull, or how ctx ended.
 func (q *queue) join(ctx context.Context) error {
-	if q.inside.Add(1) > 1+runner.MaxSessionWaiting {
-		q.inside.Add(-1)
-		return &runner.Error{Code: runner.CodeFull, Message: "too many runs are waiting in this session", RetryAfter: minSessionRetry}
+	for {
+		inside := q.inside.Load()
+		if inside > runner.MaxSessionWaiting {
+			return &runner.Error{Code: runner.CodeFull, Message: "too many runs are waiting in this session", RetryAfter: minSessionRetry}
+		}
+		if q.inside.CompareAndSwap(inside, inside+1) {
+			break
+		}
 	}
 	if q.turn.Acquire(ctx, 1) != nil {
 		q.inside.Add(-1)

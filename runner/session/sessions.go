@@ -35,7 +35,7 @@ const (
 // Options of Sessions. The zero value of a field is its default.
 type Options struct {
 	MaxSessions int           // open at one time, of all owners; 0 is DefaultMaxSessions
-	MaxWait     time.Duration // of Open for room; 0 is 10 seconds
+	MaxWait     time.Duration // of Open for room; 0 is defaultMaxWait
 	Shared      func() bool   // there are several owners, see share; nil: there is one
 	RecordDir   string        // folder of what a later process has to know, see Restore; "": none goes on with them
 	Log         *slog.Logger  // nil: slog.Default()

@@ -526,26 +526,30 @@ func (s *sessionSpy) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSessionThatCloses: what waits does not run any more.
+// TestSessionThatCloses: what waits does not run any more, whatever runs.
 func TestSessionThatCloses(t *testing.T) {
-	runnertest.InBubble(t, func(t *testing.T) {
-		host, ran := runnertest.NewHost(t, nil), false
-		host.On("late", func(*runnertest.Kernel) { ran = true })
-		s := newSessions(t, host)
-		session := s.open()
-		running := s.goDo(t.Context(), session, runnertest.CellSleep)
-		synctest.Wait()
-		waiting := s.goDo(t.Context(), session, "late")
-		synctest.Wait()
-		begun := time.Now()
-		require.NoError(t, session.Close(t.Context()))
-		require.Less(t, time.Since(begun), time.Second)
-		for _, ended := range []<-chan endedRun{running, waiting} {
-			r := <-ended
-			require.NoError(t, r.err)
-			require.Equal(t, runner.StatusCancelled, r.out.Status)
-		}
-		require.False(t, ran)
-		s.requireGone(session, runner.GoneClosed)
-	})
+	for _, cell := range []string{runnertest.CellSleep, runnertest.CellStubborn} {
+		runnertest.InBubble(t, func(t *testing.T) { requireCloses(t, cell) })
+	}
+}
+
+func requireCloses(t *testing.T, cell string) {
+	host, ran := runnertest.NewHost(t, nil), false
+	host.On("late", func(*runnertest.Kernel) { ran = true })
+	s := newSessions(t, host)
+	session := s.open()
+	running := s.goDo(t.Context(), session, cell)
+	synctest.Wait()
+	waiting := s.goDo(t.Context(), session, "late")
+	synctest.Wait()
+	begun := time.Now()
+	require.NoError(t, session.Close(t.Context()))
+	require.Less(t, time.Since(begun), time.Second)
+	for _, ended := range []<-chan endedRun{running, waiting} {
+		r := <-ended
+		require.NoError(t, r.err)
+		require.Equal(t, runner.StatusCancelled, r.out.Status)
+	}
+	require.False(t, ran)
+	s.requireGone(session, runner.GoneClosed)
 }

@@ -21,6 +21,9 @@ const (
 	maxListed = 200
 )
 
+// writeFile is the name of the tool whose messages may be large.
+const writeFile = "write_file"
+
 type fileArguments struct {
 	Session  string
 	Path     string
@@ -43,7 +46,7 @@ func (s *server) addFiles(out *sdk.Server) {
 		Annotations: quiet,
 	}, toolCall(s, s.readFile))
 	out.AddTool(&sdk.Tool{
-		Name: "write_file", Title: "Write a file", Description: "Writes a file of a session, and replaces one that is there.",
+		Name: writeFile, Title: "Write a file", Description: "Writes a file of a session, and replaces one that is there.",
 		InputSchema: object([]string{"session", "path", "content"}, map[string]any{
 			"session": session, "path": path, "content": text("All of the file."),
 			"encoding": map[string]any{"type": "string", "enum": []string{"text", "base64"}, "default": "text", "description": "Of content."},

@@ -81,7 +81,7 @@ func (s *Endpoint) readMessage(r *http.Request, work *intake.Workspace) (own *ht
 		}
 		var around int
 		if count, around = messages(raw); around > maxAround {
-			return problem.TooLarge("", "the message has more than %d bytes besides the arguments of its tool", maxAround)
+			return problem.TooLarge("", "the message has more than %d bytes besides the arguments of its tool, or these more than %d", maxAround, tool.MaxArguments)
 		}
 		own.Body = io.NopCloser(bytes.NewReader(raw))
 		if len(raw) < executor.LargeProgram {
@@ -100,7 +100,7 @@ const maxAround = 64 << 10
 var lenient = jsontext.AllowDuplicateNames(true)
 
 // messages is how many messages a body has: those of a batch, up to where it is no JSON.
-// around is the size of the largest, in bytes, without the arguments of its tool.
+// around is the most that one has, in bytes, besides the arguments that its tool may have.
 func messages(raw []byte) (n, around int) {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), lenient)
 	if dec.PeekKind() != jsontext.KindBeginArray {
@@ -117,17 +117,22 @@ func messages(raw []byte) (n, around int) {
 	return n, around
 }
 
-// arguments are those of a message's tool, if it calls one.
+// arguments are those of a message's tool, if it calls one, up to tool.MaxArguments. A file
+// that is written may be larger.
 func arguments(message []byte) []byte {
 	var call struct {
 		Params struct {
+			Name      string         `json:"name"`
 			Arguments jsontext.Value `json:"arguments"`
 		} `json:"params"`
 	}
 	if json.Unmarshal(message, &call, lenient) != nil {
 		return nil
 	}
-	return call.Params.Arguments
+	if of := call.Params.Arguments; call.Params.Name == writeFile || len(of) < tool.MaxArguments {
+		return of
+	}
+	return call.Params.Arguments[:tool.MaxArguments]
 }
 
 // caller is the Service of who sent these headers.

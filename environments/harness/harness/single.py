@@ -68,9 +68,13 @@ def run(
     if network:
         network.start()
     outcome = run_cells(nb, executor, clock)
+    starter = listener.leave_display()
     if network:
         network.stop()
     finish(writer, nb, outcome, kernel=kernel, executor=executor, clock=clock)
+    if starter:  # it may have forked the display's server after that
+        starter.join()
+        end_processes()
     collected = collect(writer, untouched, since, job)
     cpu = cgroup.read().cpu_ns - begun  # with what a kernel does at its start and its end
     writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
@@ -119,6 +123,11 @@ def finish(
         kernel.await_end()
     else:
         kernel.step_aside()
+    end_processes()
+
+
+def end_processes() -> None:
+    """End every process of the user."""
     if not kill_user(KILL_SECONDS):
         raise RuntimeError("a process of the user could not be killed")
 

@@ -58,9 +58,12 @@ func (j *Job) keepTime(ctx context.Context) {
 		case <-abandon:
 			j.abandon()
 		case <-deadline.C:
-			j.late.Store(true)
-			j.c.Close(fmt.Errorf("a job: %w", ErrDeadline))
-			return
+			err := fmt.Errorf("a job: %w", ErrDeadline)
+			if j.expire(outcome, err) {
+				j.c.Close(err)
+				j.fail(err) // Close does not know a job after its done
+				return
+			}
 		}
 		if outcome == nil && ctx.Err() != nil && abandon == nil {
 			abandon = time.After(CancelSlack)

@@ -3,6 +3,7 @@ package conversation
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -84,15 +85,28 @@ func TestJobTime(t *testing.T) {
 					require.ErrorIs(t, why, ErrDeadline)
 					ends = append(ends, time.Since(begun))
 				})
+				abandoned := never // since then, nobody takes frames
+				go func() {
+					for {
+						_, _, err := job.next()
+						if errors.Is(err, errAbandoned) {
+							abandoned = time.Since(begun)
+						}
+						if err != nil {
+							return
+						}
+					}
+				}()
 				job.keepTime(ctx)
 				if c.end == never || c.ends != never {
 					require.Equal(t, c.ends, time.Since(begun))
 				} else {
 					require.Equal(t, c.end, time.Since(begun))
 				}
-				require.Equal(t, c.abandoned != never && c.abandoned < time.Since(begun), job.abandoned)
 				time.Sleep(time.Hour)
 				synctest.Wait()
+				require.Equal(t, c.abandoned, abandoned)
+				job.abandon() // for who waits for frames
 				require.Equal(t, c.ends != never, job.late.Load())
 				require.Equal(t, c.ends == never, job.Done())
 				require.Equal(t, c.cancels, *cancels)
@@ -118,10 +132,37 @@ func TestJobTimeAtTheLastMoment(t *testing.T) {
 		}()
 		out, err := job.Receive(t.Context(), &fuzzSink{t: t})
 		require.NoError(t, err)
-		if out.Status != runner.StatusOK {
+		if out.Status == runner.StatusOK {
+			require.False(t, job.late.Load())
+			require.NoError(t, job.c.Over())
+		} else {
 			require.Equal(t, runner.StatusTimeout, out.Status)
 			require.False(t, job.Answered())
 		}
 		job.c.Close(errAbandoned)
+	}
+}
+
+// TestJobTimeThatIsOver when what it was for has come already: that counts.
+func TestJobTimeThatIsOver(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			job, _ := sentJob(-RunSlack, false)
+			sendOutcome(job)
+			begun := time.Now()
+			go func() {
+				time.Sleep(CollectTimeout / 2)
+				sendDone(job)
+			}()
+			job.keepTime(t.Context())
+			require.Equal(t, CollectTimeout/2, time.Since(begun), "it is extended")
+
+			job, _ = sentJob(-RunSlack, false)
+			sendOutcome(job)
+			sendDone(job)
+			job.keepTime(t.Context())
+			require.False(t, job.late.Load())
+			require.NoError(t, job.c.Over())
+		})
 	}
 }

@@ -40,7 +40,7 @@ type Job struct {
 	room     int           // of the mailbox, bytes
 	outcome  chan struct{} // closed when the outcome arrives
 	finished chan struct{} // closed when done arrives or the conversation is over
-	late     atomic.Bool   // keepTime has ended the conversation
+	late     atomic.Bool   // see expire
 	answered bool          // see Answered
 
 	mu        sync.Mutex
@@ -69,11 +69,11 @@ func newJob(c *Conversation, spec runner.Spec, began time.Time) *Job {
 // deliver puts a frame into the mailbox, when there is room for it. Only one goroutine
 // delivers.
 func (j *Job) deliver(kind frame.Kind, payload []byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if kind == frame.KindOutcome && !j.HasOutcome() {
 		close(j.outcome)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	size := len(payload) + frameOverhead
 	for len(j.frames) > 0 && j.bytes+size > j.room && !j.abandoned && j.err == nil {
 		j.changed.Wait()
@@ -81,7 +81,7 @@ func (j *Job) deliver(kind frame.Kind, payload []byte) {
 	if !j.abandoned && j.err == nil {
 		j.frames, j.bytes = append(j.frames, received{kind, payload}), j.bytes+size
 	}
-	if kind == frame.KindDone && j.HasOutcome() && !closed(j.finished) {
+	if kind == frame.KindDone && j.HasOutcome() && j.err == nil && !closed(j.finished) {
 		close(j.finished)
 	}
 	j.changed.Broadcast()
@@ -142,6 +142,20 @@ func (j *Job) fail(cause error) {
 		close(j.finished)
 	}
 	j.changed.Broadcast()
+}
+
+// expire has what arrives from now on be too late, unless the job has ended, or the outcome
+// that was waited for is there; nil: none was. It reports whether that is so.
+func (j *Job) expire(outcome <-chan struct{}, cause error) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if closed(j.finished) || outcome != nil && closed(outcome) {
+		return false
+	}
+	j.late.Store(true)
+	j.err = cause
+	j.changed.Broadcast()
+	return true
 }
 
 // abandon has what arrives of the job from now on dropped.

@@ -61,24 +61,22 @@ func requireAlike(t *testing.T, p *service.Service, image string, samples map[st
 		executed map[string]string
 		err      error
 	}
+	var want result
 	jupyter := make(chan result, 1)
 	go func() {
 		executed, err := executeByJupyter(t.Context(), image, samples, env)
 		jupyter <- result{executed, err}
 	}()
-	got := map[string][]byte{}
-	for name, s := range samples {
-		t.Logf("%s by the service", name)
-		got[name] = executeByService(t, p, s.document)
-	}
-	want := <-jupyter
-	require.NoError(t, want.err)
 	for name, s := range samples {
 		t.Run(filepath.Base(name), func(t *testing.T) {
-			require.Empty(t, difference("", normalised(t, s, []byte(want.executed[name])), normalised(t, s, got[name])),
+			got := executeByService(t, p, s.document)
+			t.Parallel() // waits until the service is through with all, and Jupyter too
+			require.NoError(t, want.err)
+			require.Empty(t, difference("", normalised(t, s, []byte(want.executed[name])), normalised(t, s, got)),
 				"not equal: first what Jupyter made, then what notebox did")
 		})
 	}
+	want = <-jupyter
 }
 
 // sample is a notebook of the corpus.

@@ -30,8 +30,8 @@ class Clock:
     """One job's clock. The thread of a Listener drives it.
 
     reason says why the job was ended: "timeout", "cancelled", "output_limit" or "killed"; ""
-    where nobody did. A session's job is interrupted before it is ended. Without a session
-    only one whose time is over is: of another nobody wants what it would yet do.
+    if nobody ended it. A session's job is interrupted before it is ended, and so is a run
+    whose time is over. A cancelled run, or one with too much output, is killed at once.
     """
 
     def __init__(
@@ -48,7 +48,8 @@ class Clock:
         self.abort: Callable[[], None] = lambda: None  # ends the wait for a kernel that is no more
         self.target, self._changed, self._in_session = target, changed, in_session
         self._seconds = seconds
-        # From now, until start: whoever begins to listen before that looks in time.
+        # Start counts anew. Until then it counts from now, so that the listener's wait is never
+        # longer than the job's.
         self._due: float | None = time.monotonic() + seconds
         self._grace: Grace | None = None  # since the interrupt
         self._running, self._finished = False, False
@@ -96,7 +97,7 @@ class Clock:
                 self.target.interrupt()
 
     def restart(self) -> None:
-        """End every process of the user, where the job still runs."""
+        """End every process of the user, if the job still runs."""
         with self._lock:
             if self._finished:
                 return

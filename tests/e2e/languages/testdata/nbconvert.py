@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from pathlib import Path
 
 from nbconvert.nbconvertapp import main
@@ -31,8 +32,10 @@ def convert(notebook: str) -> None:
 
 def remove_traces() -> None:
     """Takes away what a notebook has left; init and this process are not killed."""
-    with contextlib.suppress(ProcessLookupError):  # there is none
-        os.kill(-1, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):  # none is left
+        while True:
+            os.kill(-1, signal.SIGKILL)
+            time.sleep(0.01)
     for folder in "/mnt/data", "/tmp", "/dev/shm":
         for path in Path(folder).iterdir():
             if path.is_dir() and not path.is_symlink():

@@ -151,7 +151,7 @@ func TestCrowd(t *testing.T) {
 		served  int // at least
 		refused int // at least
 	}{
-		{desc: "that may wait", waiting: "200", wait: 15 * time.Second, served: 20},
+		{desc: "that may wait", waiting: "200", wait: 15 * time.Second, served: 8}, // the places twice; some tens on an idle machine
 		{desc: "that may not", waiting: "10", wait: 2 * time.Second, served: 4, refused: crowdCallers / 2},
 	} {
 		t.Run(c.desc, func(t *testing.T) {

@@ -57,6 +57,7 @@ class Scene:
             fileno=lambda: self.listening if self.display else -1,
             start=self.start_display,
         )
+        self.start = time.monotonic()
         self.listener = Listener(self.reading, screen, network, silence=frames.IDLE_SECONDS)
         self.clock = Clock(kernel, seconds, self.listener.rouse)
         self.clock.abort = lambda: self.note("abort")
@@ -68,7 +69,6 @@ class Scene:
                 run()
 
         self.listener.run = until_exit  # type: ignore[method-assign]
-        self.start = time.monotonic()
         self.listener.start()
         self.clock.start()
         return self.clock

@@ -34,12 +34,8 @@ WAKE, CODE, REPORT = (
     221,
     222,
 )  # descriptors of the driver's, which nobody else takes
-DRIVER = (
-    Path(__file__).with_name("driver") / "bash"
-)  # driver.sh; what bash says has its name
-SKIPPING = (
-    "'notebox'"  # marks the driver's commands, and the trap that skips all others
-)
+DRIVER = Path(__file__).with_name("driver") / "bash"  # driver.sh; what bash says has its name
+SKIPPING = "'notebox'"  # marks the driver's commands, and the trap that skips all others
 INTERRUPTED = 128 + signal.SIGINT
 UNSKIP = "shopt -u extdebug; "  # what the skipping has set, and the user has not
 LOOKS, LOOK_SECONDS = 200, 0.0002  # for a moment at which bash can be interrupted
@@ -63,19 +59,13 @@ class Report:
     cell: str = ""
     status: int = 0
     flags: str = ""
-    traps: dict[str, str] = field(
-        default_factory=dict
-    )  # the text, quoted, of each signal
+    traps: dict[str, str] = field(default_factory=dict)  # the text, quoted, of each signal
 
     @classmethod
     def parse(cls, data: bytes) -> Report | None:
         """Return None for what the driver has not written: others can find its descriptor."""
         fields = data.decode(errors="surrogateescape").split("\0")
-        if (
-            len(fields) != FIELDS + 1
-            or fields.pop()
-            or not _STATUS.fullmatch(fields[1])
-        ):
+        if len(fields) != FIELDS + 1 or fields.pop() or not _STATUS.fullmatch(fields[1]):
             return None
         cell, status, flags, traps = fields
         if int(status) > MAX_STATUS:
@@ -131,9 +121,7 @@ class Shell:
         self._reports, report = os.pipe()
         self._number, self._running, self._interrupted = 0, False, False
         self._skips = False  # after the report of a cell without code
-        self._waits = (
-            False  # for a cell or in one: before that, an interrupt would end it
-        )
+        self._waits = False  # for a cell or in one: before that, an interrupt would end it
         self._last = Report()
         self._data = b""
         parent = os.getpid()
@@ -187,9 +175,7 @@ class Shell:
             # The signal may have come after the cell's end. A cell without code takes it.
             report = self._exchange("", 0, side)
             self._skips |= report is not None and report.interrupted
-            if (
-                report is not None and self._interrupted
-            ):  # once more, for the cell that is to run
+            if report is not None and self._interrupted:  # once more, for the cell that is to run
                 self._streams.drain()
                 return Ended(INTERRUPTED)
             if self._skips:
@@ -291,9 +277,7 @@ class Shell:
         folder = Path(f"/proc/{self.pid}")
         try:
             for _ in range(LOOKS):
-                if (folder / "stat").read_text().rpartition(")")[2].split()[
-                    0
-                ] not in "RSD":
+                if (folder / "stat").read_text().rpartition(")")[2].split()[0] not in "RSD":
                     break
                 time.sleep(LOOK_SECONDS)
             blocked = int(_BLOCKED.findall((folder / "status").read_text())[0], 16)

@@ -129,12 +129,14 @@ func requireRefusals(t *testing.T, all []crowdAnswer, within time.Duration) map[
 	return seen
 }
 
-// requireCalm: the pool is filled again, and nothing else is left.
+// requireCalm: the pool is filled again, and nothing else is left. It asks the metrics, as
+// /readyz runs code every ten seconds.
 func requireCalm(t *testing.T, p *service.Service) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		s := p.Pool(t)
-		return s.Warm == s.Size && s.Sandboxes == s.Warm && len(service.Containers(t, p.ID)) == s.Warm
+		warm := p.Sandboxes(t, "warm")
+		return warm == int(p.Metric(t, "notebox_pool_target")) && warm == int(p.Metric(t, "notebox_sandboxes")) &&
+			warm == len(service.Containers(t, p.ID))
 	}, refillTime, 100*time.Millisecond)
 	uploads, err := os.ReadDir(p.Folder + "/state/uploads")
 	require.NoError(t, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/environments"
-	"notebox/runner/pool"
 	"notebox/tests/starter"
 )
 
@@ -94,19 +93,6 @@ func (s *Service) printErrors() {
 	}
 }
 
-// Pool asks a service that is ready for its pool.
-func (s *Service) Pool(t *testing.T) pool.Stats {
-	t.Helper()
-	status, raw := Get(t, s.URL+"/readyz")
-	require.Equal(t, http.StatusOK, status, "%s", raw)
-	var ready struct {
-		Status string
-		Pool   pool.Stats
-	}
-	Decode(t, raw, &ready)
-	return ready.Pool
-}
-
 // Metric reads one series of the service's.
 func (s *Service) Metric(t *testing.T, series string) float64 {
 	t.Helper()
@@ -120,7 +106,7 @@ func (s *Service) Metric(t *testing.T, series string) float64 {
 }
 
 // Sandboxes is how many the pool has in a state: warm, starting, running, session or
-// removing. Unlike Pool, it has the service prove nothing by a run of its own.
+// removing. Unlike /readyz, this has the service prove nothing by a run of its own.
 func (s *Service) Sandboxes(t *testing.T, state string) int {
 	t.Helper()
 	return int(s.Metric(t, `notebox_pool_sandboxes{state="`+state+`"}`))

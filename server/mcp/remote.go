@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 
 	"notebox/agent/remote"
@@ -17,6 +19,12 @@ func refusal(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) {
 		return &Refusal{refused.Status, refused.Detail}
+	}
+	var unreached *url.Error
+	if errors.As(err, &unreached) {
+		if u, bad := url.Parse(unreached.URL); bad == nil {
+			return fmt.Errorf("notebox is not reached at %s://%s: %w", u.Scheme, u.Host, unreached)
+		}
 	}
 	return err
 }

@@ -95,7 +95,7 @@ func TestWhatWaitsHoldsLittle(t *testing.T) {
 		{"a large file", "/v1/execute", `{"code":"x","files":[{"name":"a",` + file(12<<20) + `}]}`, 0},
 		{"small files", "/v1/execute", many(12<<20, `{"code":"x","files":[`, `{"name":"%d",`+file(60<<10)+`}`, ",", "]}"), 0},
 		{"a large file of a tool call", "/v1/tools/call", `{` + call + `,"files":[{"name":"a",` + file(12<<20) + `}]}`, 0},
-		{"a large message of MCP", mcpPath, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"` + strings.Repeat("x", 1<<20-100) + `"}}}`, 1},
+		{"a large program of MCP", mcpPath, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"` + strings.Repeat("x", 1<<20-100) + `"}}}`, 2}, // itself and its program,
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s := newService(t, withFolder(t))

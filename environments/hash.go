@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"strings"
 )
 
 // hash is over the names and contents of the files of the folders, cut to the 16 hex
@@ -19,17 +20,21 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// modules are what goes into an image of the harness: its programs and its package.
-var modules = []string{harness + "/*.py", harness + "/harness/*.py", harness + "/harness/*/*.py"}
+// modules are what goes into an image of the harness and the supervisor: their programs and
+// packages.
+var modules = map[string][]string{
+	harness:    {harness + "/*.py", harness + "/harness/*.py", harness + "/harness/*/*.py"},
+	supervisor: {supervisor + "/*.go", supervisor + "/*/*.go"},
+}
 
 // hashOf lists the files that go into an image, with the hash of each. Folders in a folder
-// do not: they are tests. Of the harness it is the modules.
+// do not: they are tests. Of the harness and the supervisor it is the modules.
 func hashOf(files fs.FS, folders ...string) ([]byte, error) {
 	var out []byte
 	for _, folder := range folders {
 		patterns := []string{folder + "/*"}
-		if folder == harness {
-			patterns = modules
+		if own, ok := modules[folder]; ok {
+			patterns = own
 		}
 		for _, pattern := range patterns {
 			names, err := fs.Glob(files, pattern)
@@ -37,6 +42,9 @@ func hashOf(files fs.FS, folders ...string) ([]byte, error) {
 				return nil, err
 			}
 			for _, name := range names {
+				if strings.HasSuffix(name, "_test.go") {
+					continue
+				}
 				if info, err := fs.Stat(files, name); err != nil {
 					return nil, err
 				} else if info.IsDir() {

@@ -36,6 +36,22 @@ type Keeper interface {
 	Adopt(ctx context.Context, name string) (Sandbox, error)
 }
 
+// Host is an Engine that starts workers too: containers that many cells are in.
+type Host interface {
+	Engine
+	// StartWorker is Start of the supervisor of an environment's image.
+	StartWorker(ctx context.Context, env Environment) (Sandbox, Walls, error)
+}
+
+// Walls are what a worker is told of the cells that it is to make.
+type Walls struct {
+	FirstUser, Users int               // the ids that are the worker's alone
+	Masked, ReadOnly []string          // files and folders
+	Sysctls          map[string]string // of the cell's network
+	Seccomp          []byte            // a profile in the form of Docker's
+	Mounts           func(l Limits, user int) map[string]string
+}
+
 // ErrNoImage is that there is nothing to start sandboxes of an environment from.
 var ErrNoImage = errors.New("there is no such image")
 

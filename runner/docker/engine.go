@@ -108,6 +108,24 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	if err := Check(limits); err != nil {
 		return nil, err
 	}
+	return e.begin(ctx, func(ctx context.Context, name, id string) (*sandbox, error) {
+		err := e.createAlone(ctx, name, containerConfig(env, e.labels(id, env)), func(user int) *container.HostConfig {
+			return hostConfig(limits, e.options.Runtime, user, int(e.cores.Load()))
+		})
+		if err != nil {
+			return nil, err
+		}
+		return e.run(ctx, name)
+	})
+}
+
+func (e *Engine) labels(id string, env runner.Environment) map[string]string {
+	return map[string]string{labelService: e.options.ServiceID, labelSandbox: id, labelEnvironment: env.Name}
+}
+
+// begin has start make a container by a new name. If it does so too late, or fails, what it
+// has made is removed in the background.
+func (e *Engine) begin(ctx context.Context, start func(ctx context.Context, name, id string) (*sandbox, error)) (runner.Sandbox, error) {
 	type answer struct {
 		s   *sandbox
 		err error
@@ -117,7 +135,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 		id := strings.ToLower(rand.Text())
 		name := namePrefix + id
 		e.look(name, 0)
-		s, err := e.start(ctx, name, id, env, limits)
+		s, err := start(ctx, name, id)
 		select {
 		case answers <- answer{s, err}:
 			if err == nil {
@@ -141,17 +159,8 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	}
 }
 
-func (e *Engine) start(ctx context.Context, name, id string, env runner.Environment, limits runner.Limits) (*sandbox, error) {
-	err := e.createAlone(ctx, name, containerConfig(env, map[string]string{
-		labelService:     e.options.ServiceID,
-		labelSandbox:     id,
-		labelEnvironment: env.Name,
-	}), func(user int) *container.HostConfig {
-		return hostConfig(limits, e.options.Runtime, user, int(e.cores.Load()))
-	})
-	if err != nil {
-		return nil, err
-	}
+// run attaches to a container that was created, and starts it.
+func (e *Engine) run(ctx context.Context, name string) (*sandbox, error) {
 	s, err := e.attach(ctx, name, container.WaitConditionNextExit)
 	if err != nil {
 		return nil, err

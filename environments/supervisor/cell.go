@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"notebox/environments/supervisor/wire"
+)
+
+const (
+	// startTimeout bounds a fork, which takes milliseconds on an idle machine.
+	startTimeout = 30 * time.Second
+	// statusTimeout is how long the zygote may take to tell a status after the end.
+	statusTimeout = 2 * time.Second
+	// logTail is how much of a cell's last words is kept, bytes: a Python traceback.
+	logTail = 8 << 10
+	// pieces are read from a cell at one time, bytes.
+	piece = 16 << 10
+)
+
+// cell is one, from open to gone.
+type cell struct {
+	s      *supervisor
+	number uint32
+	open   wire.Open
+	stream *wire.Stream
+	log    tail
+	status chan int // from the zygote, once
+
+	once   sync.Once
+	killed chan struct{} // closed when the service wants it gone
+}
+
+func newCell(s *supervisor, number uint32, o wire.Open) *cell {
+	return &cell{s: s, number: number, open: o, stream: s.link.Stream(number), status: make(chan int, 1), killed: make(chan struct{})}
+}
+
+func (c *cell) kill() { c.once.Do(func() { close(c.killed) }) }
+
+// run makes the cell, serves it, and removes it. A cell that ended by itself is told of, and
+// stays in the table until the service has it killed.
+func (c *cell) run() {
+	err := c.live()
+	if err != nil {
+		fmt.Fprintf(&c.log, "%v\n", err)
+	}
+	select {
+	case <-c.killed:
+	default:
+		c.tellEnd()
+		<-c.killed
+	}
+	var gone wire.Gone
+	if err := c.s.groups.remove(c.number); err != nil {
+		gone.Error = err.Error()
+	}
+	c.stream.Close()
+	c.s.zygote.forget(c.number)
+	c.s.forget(c.number)
+	_ = c.s.link.SendJSON(wire.KindGone, c.number, gone)
+}
+
+func (c *cell) tellEnd() {
+	ended := wire.Ended{Code: -1, Log: c.log.String()}
+	select {
+	case ended.Code = <-c.status:
+	case <-time.After(statusTimeout):
+	}
+	_ = c.s.link.SendJSON(wire.KindEnded, c.number, ended)
+}
+
+// live returns when no process of the cell is left, and all that it has sent is on its way
+// unless the cell was killed.
+func (c *cell) live() error {
+	if err := c.s.groups.make(c.number, c.open); err != nil {
+		return err
+	}
+	ours, words, err := c.s.zygote.fork(c)
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer words.Close()
+	listening.Go(func() { _, _ = io.Copy(&c.log, words) })
+	process, err := c.admit(ours)
+	if err != nil {
+		return err
+	}
+	defer process.close()
+	go func() { // to the cell
+		_, err := io.Copy(ours, c.stream)
+		if err == nil { // the stream does not end; the cell did
+			err = io.EOF
+		}
+		c.stream.End(err)
+	}()
+	sent := make(chan struct{})
+	go func() { c.send(ours); close(sent) }()
+	select {
+	case <-process.ended:
+		select {
+		case <-sent:
+		case <-c.killed:
+		}
+		return nil
+	case <-c.killed:
+	}
+	process.kill()
+	<-process.ended
+	c.stream.Close()
+	return nil
+}
+
+// send moves what the cell writes to the service.
+func (c *cell) send(ours *net.UnixConn) {
+	buffer := make([]byte, piece)
+	for {
+		n, err := ours.Read(buffer)
+		if n > 0 {
+			if _, err := c.stream.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// admit waits for the cell's first byte, puts its process into the groups, and lets it go on.
+func (c *cell) admit(ours *net.UnixConn) (*process, error) {
+	_ = ours.SetReadDeadline(time.Now().Add(startTimeout))
+	var hello [1]byte
+	credentials := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
+	_, n, _, _, err := ours.ReadMsgUnix(hello[:], credentials)
+	if err != nil {
+		return nil, fmt.Errorf("the cell did not start: %w", err)
+	}
+	_ = ours.SetReadDeadline(time.Time{})
+	messages, err := unix.ParseSocketControlMessage(credentials[:n])
+	if err != nil || len(messages) == 0 {
+		return nil, errors.Join(errors.New("the cell did not say who it is"), err)
+	}
+	who, err := unix.ParseUnixCredentials(&messages[0])
+	if err != nil {
+		return nil, err
+	}
+	process, err := watch(int(who.Pid))
+	if err != nil {
+		return nil, err
+	}
+	if err := c.s.groups.join(c.number, int(who.Pid)); err != nil {
+		process.kill()
+		return nil, err
+	}
+	if _, err := ours.Write([]byte{'g'}); err != nil {
+		process.kill()
+		return nil, fmt.Errorf("the cell did not go on: %w", err)
+	}
+	return process, nil
+}
+
+// process is the first one of a cell: with it all others of its pid namespace end.
+type process struct {
+	file  *os.File // a pidfd
+	ended chan struct{}
+}
+
+func watch(pid int) (*process, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("pidfd_open: %w", err)
+	}
+	p := &process{file: os.NewFile(uintptr(fd), "cell"), ended: make(chan struct{})}
+	raw, err := p.file.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = raw.Read(func(fd uintptr) bool {
+			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+			n, _ := unix.Poll(poll, 0)
+			return n > 0
+		})
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+func (p *process) kill() {
+	raw, err := p.file.SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	}
+}
+
+func (p *process) close() { p.file.Close() }
+
+// tail keeps the last logTail bytes that were written to it.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	if over := len(t.data) - logTail; over > 0 {
+		t.data = append(t.data[:0], t.data[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data)
+}

@@ -1,0 +1,205 @@
+package cells
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"notebox/environments/supervisor/wire"
+	"notebox/runner"
+)
+
+const (
+	// startTimeout bounds a worker's start: a container, and all libraries.
+	startTimeout = 60 * time.Second
+	// retryAfter is when those come back whose worker is gone: the next one is up by then.
+	retryAfter = 5 * time.Second
+	// idsOfWorker and idsEach are how many ids the zygote has, and each cell: its code has the
+	// first, and those children of its harness that the code must not reach the next.
+	idsOfWorker, idsEach = 2, 2
+)
+
+// worker is a container with cells in it.
+type worker struct {
+	sandbox runner.Sandbox
+	walls   runner.Walls
+	link    *wire.Link
+	log     *slog.Logger
+	ended   chan struct{} // closed when its stream has ended
+
+	mu    sync.Mutex
+	cells map[uint32]*cell
+	last  uint32 // number of a cell
+	why   error  // it has ended
+}
+
+// startWorker returns when cells can be opened. forget is called when it has ended.
+func startWorker(ctx context.Context, host runner.Host, env runner.Environment, log *slog.Logger, forget func()) (*worker, error) {
+	sandbox, walls, err := host.StartWorker(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{sandbox: sandbox, walls: walls, link: wire.NewLink(sandbox), log: log, ended: make(chan struct{}), cells: map[uint32]*cell{}}
+	up := make(chan struct{})
+	go w.serve(up, forget)
+	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
+		Modules: env.Kernel.WarmUp, FirstUser: walls.FirstUser, Users: walls.Users,
+		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
+	})
+	if err == nil {
+		select {
+		case <-up:
+			go w.ping()
+			return w, nil
+		case <-w.ended:
+			err = w.failure()
+		case <-ctx.Done():
+			err = unavailable("starting a sandbox took too long", ctx.Err())
+		}
+	}
+	removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return nil, errors.Join(err, sandbox.Kill(removing))
+}
+
+// serve reads the stream to its end, which is the end of all cells.
+func (w *worker) serve(up chan struct{}, forget func()) {
+	err := w.link.Serve(w.sandbox, func(m wire.Message) error { return w.handle(m, up) })
+	forget()
+	if exit := (*runner.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w, with exit code %d: %s", err, exit.Code, exit.Log)
+	}
+	w.log.Warn("a worker of cells has ended", "worker", w.sandbox.ID(), "error", err)
+	why := unavailable("the sandbox's worker has ended", err)
+	w.mu.Lock()
+	if w.why == nil {
+		w.why = why
+	}
+	cells := w.cells
+	w.cells = map[uint32]*cell{}
+	w.mu.Unlock()
+	close(w.ended)
+	for _, c := range cells {
+		c.stream.End(why)
+		c.leave(nil) // what there is of it ends with its worker
+	}
+	w.remove()
+}
+
+func (w *worker) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := w.sandbox.Kill(ctx); err != nil {
+		w.log.Warn("a worker of cells could not be removed", "worker", w.sandbox.ID(), "error", err)
+	}
+}
+
+func (w *worker) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.why
+}
+
+func (w *worker) handle(m wire.Message, up chan struct{}) error {
+	switch m.Kind {
+	case wire.KindUp:
+		u, err := wire.Decode[wire.Up](m)
+		if err == nil && u.Version != wire.Version {
+			err = fmt.Errorf("the worker speaks version %d, not %d", u.Version, wire.Version)
+		}
+		if err == nil {
+			close(up)
+		}
+		return err
+	case wire.KindFailed:
+		failed, err := wire.Decode[wire.Failed](m)
+		if err != nil {
+			return err
+		}
+		return errors.New(failed.Message)
+	case wire.KindEnded:
+		ended, err := wire.Decode[wire.Ended](m)
+		if err != nil {
+			return err
+		}
+		if c := w.cell(m.Cell); c != nil {
+			c.stream.End(&runner.ExitError{Code: ended.Code, Log: ended.Log})
+		}
+		return nil
+	case wire.KindGone:
+		gone, err := wire.Decode[wire.Gone](m)
+		if err != nil {
+			return err
+		}
+		c := w.cell(m.Cell)
+		if c == nil {
+			return fmt.Errorf("cell %d is gone, and was not there", m.Cell)
+		}
+		w.mu.Lock()
+		delete(w.cells, m.Cell)
+		w.mu.Unlock()
+		if gone.Error != "" {
+			err = errors.New(gone.Error)
+		}
+		c.leave(err)
+		return nil
+	}
+	return fmt.Errorf("message %q", rune(m.Kind))
+}
+
+func (w *worker) cell(number uint32) *cell {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cells[number]
+}
+
+func (w *worker) ping() {
+	tick := time.NewTicker(wire.PingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.ended:
+			return
+		case <-tick.C:
+			_ = w.link.Send(wire.KindPing, 0, nil) // an error shows on the reading side
+		}
+	}
+}
+
+// open opens a cell with these limits.
+func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
+	w.mu.Lock()
+	if w.why != nil {
+		w.mu.Unlock()
+		return nil, w.why
+	}
+	if err := ctx.Err(); err != nil {
+		w.mu.Unlock()
+		return nil, unavailable("starting a sandbox took too long", err)
+	}
+	w.last++
+	c := &cell{worker: w, number: w.last, stream: w.link.Stream(w.last), gone: make(chan struct{})}
+	w.cells[c.number] = c
+	// In the order of their numbers; the supervisor reads at all times.
+	err := w.link.SendJSON(wire.KindOpen, c.number, wire.Open{
+		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, Mounts: w.walls.Mounts(l, w.user(c.number)),
+	})
+	w.mu.Unlock()
+	if err != nil {
+		return nil, unavailable("the sandbox's worker has ended", err)
+	}
+	return c, nil
+}
+
+// user returns the first id of a cell: each in turn, so that none is used again soon.
+func (w *worker) user(number uint32) int {
+	room := (w.walls.Users - idsOfWorker) / idsEach
+	return w.walls.FirstUser + idsOfWorker + idsEach*(int(number)%room)
+}
+
+func unavailable(message string, err error) error {
+	return &runner.Error{Code: runner.CodeUnavailable, Message: message, RetryAfter: retryAfter, Err: err}
+}

@@ -44,22 +44,22 @@ func newCell(s *supervisor, number uint32, o wire.Open) *cell {
 
 func (c *cell) kill() { c.once.Do(func() { close(c.killed) }) }
 
-// run makes the cell, serves it, and removes it. A cell that ended by itself is told of, and
-// stays in the table until the service has it killed.
+// run makes the cell, serves it, and removes it. Of a cell that ended by itself the service
+// is told, and its number stays in the table until the service has it killed.
 func (c *cell) run() {
 	err := c.live()
 	if err != nil {
 		fmt.Fprintf(&c.log, "%v\n", err)
+	}
+	var gone wire.Gone
+	if err := c.s.groups.remove(c.number); err != nil {
+		gone.Error = err.Error()
 	}
 	select {
 	case <-c.killed:
 	default:
 		c.tellEnd()
 		<-c.killed
-	}
-	var gone wire.Gone
-	if err := c.s.groups.remove(c.number); err != nil {
-		gone.Error = err.Error()
 	}
 	c.stream.Close()
 	c.s.zygote.forget(c.number)

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,14 +37,15 @@ type groups struct {
 	lock   *os.File
 }
 
-// newGroups makes a group for this worker, and removes those of workers that are no more.
-func newGroups(folder string) (*groups, error) {
+// newGroups makes a group of that name for this worker, and removes those of workers that are
+// no more.
+func newGroups(folder, name string) (*groups, error) {
 	for _, controller := range controllers {
 		if _, err := os.Stat(filepath.Join(folder, controller, "cgroup.procs")); err != nil {
 			return nil, fmt.Errorf("cgroup v1 with the controller %s: %w", controller, err)
 		}
 	}
-	g := &groups{folder: folder, name: workerPrefix + strings.ToLower(rand.Text())}
+	g := &groups{folder: folder, name: workerPrefix + name}
 	if err := g.sweep(); err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 	if err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
-	groups, err := newGroups(groupsFolder)
+	groups, err := newGroups(groupsFolder, setup.Name)
 	if err != nil {
 		return fmt.Errorf("control groups: %w", err)
 	}

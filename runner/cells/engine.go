@@ -15,7 +15,6 @@ const closeTimeout = 15 * time.Second
 
 // Options of an Engine.
 type Options struct {
-	// Modules are what a worker imports for an image, beside what its first cell would.
 	Log *slog.Logger
 }
 

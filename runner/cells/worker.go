@@ -46,7 +46,7 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	up := make(chan struct{})
 	go w.serve(up, forget)
 	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
-		Modules: env.Kernel.WarmUp, FirstUser: walls.FirstUser, Users: walls.Users,
+		Name: sandbox.ID(), Modules: env.Kernel.WarmUp, FirstUser: walls.FirstUser, Users: walls.Users,
 		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
 	})
 	if err == nil {

@@ -68,6 +68,7 @@ const (
 type (
 	// Setup is what a worker needs to know before it makes a cell.
 	Setup struct {
+		Name      string   `json:"name"`    // the worker's, for its control groups
 		Modules   []string `json:"modules"` // that the zygote imports
 		FirstUser int      `json:"first_user"`
 		Users     int      `json:"users"` // how many ids from FirstUser on are the worker's

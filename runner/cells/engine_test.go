@@ -1,0 +1,77 @@
+package cells_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/environments"
+	"notebox/runner"
+	"notebox/runner/cells"
+	"notebox/runner/docker"
+	"notebox/runner/runnertest"
+)
+
+func TestEngine(t *testing.T) {
+	env := environment(t)
+	runnertest.TestEngine(t, runnertest.Harness{
+		Engine:      func(t *testing.T, service string) runner.Engine { return newEngine(t, service) },
+		Left:        left,
+		Environment: env,
+		Missing:     runner.Environment{Name: env.Name, Image: "notebox/no-such-image:0"},
+		Limits:      smallLimits(),
+	})
+}
+
+// environment returns the image that belongs to this source, or the one that
+// NOTEBOX_TEST_IMAGE names.
+func environment(t testing.TB) runner.Environment {
+	all, err := environments.Load("")
+	require.NoError(t, err)
+	env := runner.Environment{Name: all[0].Name, Image: all[0].Image}
+	if other := os.Getenv("NOTEBOX_TEST_IMAGE"); other != "" {
+		env.Image = other
+	}
+	return env
+}
+
+// smallLimits let many sandboxes be on a small machine at once.
+func smallLimits() runner.Limits {
+	l := runner.DefaultLimits()
+	l.Timeout = time.Second
+	l.DataSize, l.TmpSize, l.Memory = 32<<20, 32<<20, 384<<20
+	return l
+}
+
+func newEngine(t testing.TB, service string) *cells.Engine {
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	host, err := docker.New(docker.Options{ServiceID: service, Log: log})
+	require.NoError(t, err)
+	e := cells.New(host, cells.Options{Log: log})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.NoError(t, e.Close())
+		require.NoError(t, host.Close(ctx))
+	})
+	return e
+}
+
+// left asks the host's kernel: a cell is there as long as its control group is.
+func left(t *testing.T, service string) (names []string) {
+	paths, err := filepath.Glob("/sys/fs/cgroup/memory/notebox/" + service + "/worker-*/cell-*")
+	require.NoError(t, err)
+	for _, path := range paths {
+		worker := strings.TrimPrefix(filepath.Base(filepath.Dir(path)), "worker-")
+		names = append(names, worker+"-"+filepath.Base(path))
+	}
+	slices.Sort(names)
+	return names
+}

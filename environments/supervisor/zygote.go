@@ -30,6 +30,7 @@ const (
 type zygote struct {
 	fd      int // messages in sequence
 	process *exec.Cmd
+	log     tail // its last words
 
 	mu    sync.Mutex
 	cells map[uint32]*cell // that were forked
@@ -49,7 +50,6 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 		return nil, fmt.Errorf("socketpair: %w", err)
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "zygote")
-	defer theirs.Close()
 	ids := []syscall.SysProcIDMap{
 		{ContainerID: 0, HostID: setup.FirstUser, Size: 1},
 		{ContainerID: setup.FirstUser + zygoteIDs, HostID: setup.FirstUser + zygoteIDs, Size: setup.Users - zygoteIDs},
@@ -57,7 +57,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	z := &zygote{fd: pair[0], cells: map[uint32]*cell{}, process: exec.Command(python, program, "zygote")}
 	z.process.Dir = "/"
 	z.process.Env = append(os.Environ(), "HOME=/run/notebox")
-	z.process.Stderr = os.Stderr
+	z.process.Stderr = &z.log
 	z.process.ExtraFiles = []*os.File{theirs}
 	z.process.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC |
@@ -66,7 +66,9 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 		Credential: &syscall.Credential{},
 		Setsid:     true,
 	}
-	if err := z.process.Start(); err != nil {
+	err = z.process.Start()
+	theirs.Close() // so that the end of the zygote is the end of the socket
+	if err != nil {
 		return nil, err
 	}
 	setup.Seccomp = nil // it is in the filter
@@ -82,10 +84,16 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 		err = z.await()
 	}
 	if err != nil {
-		_ = z.process.Process.Kill()
-		return nil, errors.Join(err, z.process.Wait())
+		return nil, errors.Join(err, z.end())
 	}
 	return z, nil
+}
+
+// end ends the zygote, if it has not ended, and says how it went.
+func (z *zygote) end() error {
+	late := time.AfterFunc(statusTimeout, func() { _ = z.process.Process.Kill() })
+	defer late.Stop()
+	return fmt.Errorf("%w: %s", z.process.Wait(), z.log.String())
 }
 
 func (z *zygote) await() error {
@@ -94,23 +102,30 @@ func (z *zygote) await() error {
 		return err
 	}
 	var up [16]byte
-	n, err := unix.Read(z.fd, up[:])
+	n, err := z.read(up[:])
 	if err != nil || string(up[:n]) != "up" {
 		return errors.Join(errors.New("it did not come up"), err)
 	}
 	return unix.SetsockoptTimeval(z.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{})
 }
 
+// read takes one message; 0 bytes are the zygote's end.
+func (z *zygote) read(buffer []byte) (int, error) {
+	for {
+		n, err := unix.Read(z.fd, buffer)
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
 // serve takes what the zygote says of ends, until it ends itself.
 func (z *zygote) serve() error {
 	var buffer [64]byte
 	for {
-		n, err := unix.Read(z.fd, buffer[:])
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		n, err := z.read(buffer[:])
 		if err != nil || n == 0 {
-			return errors.Join(err, z.process.Wait())
+			return errors.Join(err, z.end())
 		}
 		var number uint32
 		var status int

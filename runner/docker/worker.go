@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -10,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/mount"
 
 	"notebox/runner"
 )
@@ -30,8 +30,6 @@ const (
 	// workerPids bounds processes and threads of supervisor and zygote, and cells before they
 	// are in their own groups.
 	workerPids = 1024
-	// workerFiles is how many descriptors the supervisor may have: some for each cell.
-	workerFiles = 1 << 16
 )
 
 // controllers are the folders of cgroup v1 that cells have groups of.
@@ -111,39 +109,44 @@ func (e *Engine) workerHost(profile string) *container.HostConfig {
 	h.MaskedPaths, h.ReadonlyPaths = []string{}, []string{}
 	h.NanoCPUs, h.PidsLimit = 0, &pids
 	h.CgroupParent = "/notebox/" + e.options.ServiceID
-	for i := range h.Ulimits {
-		if h.Ulimits[i].Name == "nofile" {
-			h.Ulimits[i].Soft, h.Ulimits[i].Hard = workerFiles, workerFiles
-		}
-	}
-	for _, controller := range controllers {
-		h.Mounts = append(h.Mounts, mount.Mount{
-			Type: mount.TypeBind, Source: path.Join("/sys/fs/cgroup", controller, h.CgroupParent), Target: path.Join(groupsFolder, controller),
-		})
+	for _, controller := range controllers { // by Binds, which make what is not there
+		h.Binds = append(h.Binds, path.Join("/sys/fs/cgroup", controller, h.CgroupParent)+":"+path.Join(groupsFolder, controller))
 	}
 	return h
 }
 
 // workerProfile is the sandboxes' with what walls are built with.
 func workerProfile() (string, error) {
-	var profile map[string]any
-	if err := json.Unmarshal(seccompJSON, &profile); err != nil {
+	var profile map[string]json.RawMessage
+	var rules, kept []map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(seccompJSON, &profile), json.Unmarshal(profile["syscalls"], &rules)); err != nil {
 		return "", err
 	}
-	rules, ok := profile["syscalls"].([]any)
-	if !ok {
-		return "", fmt.Errorf("the seccomp profile has no rules")
+	add := func(rule map[string]json.RawMessage, names []string) error {
+		var err error
+		rule["names"], err = json.Marshal(names)
+		kept = append(kept, rule)
+		return err
 	}
-	var kept []any
-	for _, r := range rules {
-		rule := r.(map[string]any)
-		names := slices.DeleteFunc(rule["names"].([]any), func(name any) bool { return slices.Contains(builders, name.(string)) })
+	for _, rule := range rules {
+		var names []string
+		if err := json.Unmarshal(rule["names"], &names); err != nil {
+			return "", err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(builders, name) })
 		if len(names) > 0 {
-			rule["names"] = names
-			kept = append(kept, rule)
+			if err := add(rule, names); err != nil {
+				return "", err
+			}
 		}
 	}
-	profile["syscalls"] = append(kept, map[string]any{"names": builders, "action": "SCMP_ACT_ALLOW"})
+	if err := add(map[string]json.RawMessage{"action": json.RawMessage(`"SCMP_ACT_ALLOW"`)}, builders); err != nil {
+		return "", err
+	}
+	var err error
+	if profile["syscalls"], err = json.Marshal(kept); err != nil {
+		return "", err
+	}
 	out, err := json.Marshal(profile)
 	return string(out), err
 }

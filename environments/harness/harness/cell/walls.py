@@ -73,11 +73,11 @@ def build(setup: Setup, birth: Birth) -> None:
     for name, value in setup.sysctls.items():
         with open("/proc/sys/" + name.replace(".", "/"), "w") as f:
             f.write(value)
-    for path in setup.masked:
-        _mask(path)
-    for path in setup.read_only:
+    for path in filter(os.path.exists, setup.read_only):
         bind(path, path)
         restrict(path, _QUIET | MS_RDONLY)
+    for path in setup.masked:  # after that, or it would be below
+        _mask(path)
     for folder, options in birth.mounts.items():
         flags = _QUIET if folder == "/dev/shm" else MS_NOSUID | MS_NODEV
         mount("tmpfs", folder, "tmpfs", flags, options)

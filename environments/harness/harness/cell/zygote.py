@@ -76,6 +76,7 @@ def serve() -> None:
     control = socket.socket(fileno=CONTROL)
     setup = Setup.read(control.recv(MAX_MESSAGE))
     tree.build(setup.groups, setup.masked)
+    privileges.settle()
     for folder in (TMP, HARNESS):
         mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV)
     names.write()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ func TestEngine(t *testing.T) {
 	runnertest.TestEngine(t, runnertest.Harness{
 		Engine:      func(t *testing.T, service string) runner.Engine { return newEngine(t, service) },
 		Left:        left,
+		Together:    true,
 		Environment: env,
 		Missing:     runner.Environment{Name: env.Name, Image: "notebox/no-such-image:0"},
 		Limits:      smallLimits(),
@@ -64,13 +66,17 @@ func newEngine(t testing.TB, service string) *cells.Engine {
 	return e
 }
 
-// left asks the host's kernel: a cell is there as long as its control group is.
+// left asks the host's kernel: a cell is there as long as its control group is, or, if its
+// worker is no more, as long as a process is in it.
 func left(t *testing.T, service string) (names []string) {
 	paths, err := filepath.Glob("/sys/fs/cgroup/memory/notebox/" + service + "/worker-*/cell-*")
 	require.NoError(t, err)
 	for _, path := range paths {
 		worker := strings.TrimPrefix(filepath.Base(filepath.Dir(path)), "worker-")
-		names = append(names, worker+"-"+filepath.Base(path))
+		processes, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		if len(processes) > 0 || exec.Command("docker", "inspect", worker).Run() == nil {
+			names = append(names, worker+"-"+filepath.Base(path))
+		}
 	}
 	slices.Sort(names)
 	return names

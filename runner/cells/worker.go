@@ -126,7 +126,6 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 			return err
 		}
 		if c := w.cell(m.Cell); c != nil {
-			w.log.Warn("DEBUG", "code", ended.Code, "log", ended.Log)
 			c.stream.End(&runner.ExitError{Code: ended.Code, Log: ended.Log})
 		}
 		return nil

@@ -71,9 +71,9 @@ type Engine struct {
 	cores   atomic.Int64 // of the daemon's host; 0 before it has said so
 
 	mu      sync.Mutex
-	known   map[string]int // the containers that this process looks after, by name: their users, 0 for none
+	known   map[string]ids // of the containers that this process looks after, by name
 	users   Users          // of all sandboxes; zero before it is known
-	others  map[int]bool   // users of other containers, when they were last looked at
+	others  []ids          // of other containers, when they were last looked at
 	next    int            // where the next user is sought
 	ending  sync.WaitGroup // starts that go on, and removals in the background
 	closing chan struct{}  // closed by Close
@@ -86,7 +86,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker client: %w", err)
 	}
-	return &Engine{api: api, options: o, known: map[string]int{}, users: o.Users, next: somewhere(), closing: make(chan struct{})}, nil
+	return &Engine{api: api, options: o, known: map[string]ids{}, users: o.Users, next: somewhere(), closing: make(chan struct{})}, nil
 }
 
 // Close waits for what goes on in the background, or for ctx, and lets the
@@ -109,7 +109,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 		return nil, err
 	}
 	return e.begin(ctx, func(ctx context.Context, name, id string) (*sandbox, error) {
-		err := e.createAlone(ctx, name, containerConfig(env, e.labels(id, env)), func(user int) *container.HostConfig {
+		err := e.createAlone(ctx, name, idsEach, containerConfig(env, e.labels(id, env)), func(user int) *container.HostConfig {
 			return hostConfig(limits, e.options.Runtime, user, int(e.cores.Load()))
 		})
 		if err != nil {
@@ -134,7 +134,7 @@ func (e *Engine) begin(ctx context.Context, start func(ctx context.Context, name
 	e.ending.Go(func() {
 		id := strings.ToLower(rand.Text())
 		name := namePrefix + id
-		e.look(name, 0)
+		e.look(name, ids{})
 		s, err := start(ctx, name, id)
 		select {
 		case answers <- answer{s, err}:
@@ -358,8 +358,8 @@ func (e *Engine) removeUntilGone(name string, unanswered bool) {
 	}
 }
 
-// look has this process look after a container of that user; 0 is none that is known.
-func (e *Engine) look(name string, user int) {
+// look has this process look after a container with these ids, as far as they are known.
+func (e *Engine) look(name string, user ids) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.known[name] = user
@@ -371,7 +371,7 @@ func (e *Engine) forget(name string) {
 	delete(e.known, name)
 }
 
-func (e *Engine) looksAfter(name string) (user int, known bool) {
+func (e *Engine) looksAfter(name string) (user ids, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	user, known = e.known[name]

@@ -48,18 +48,18 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 	if _, err := e.info(ctx); err != nil {
 		return nil, runner.Walls{}, err
 	}
-	users, err := e.Users(ctx)
-	if err != nil {
-		return nil, runner.Walls{}, err
-	}
 	profile, err := workerProfile()
 	if err != nil {
 		return nil, runner.Walls{}, err
 	}
-	first := users.Last + 1 - workerUsers
+	var first int
 	s, err := e.begin(ctx, func(ctx context.Context, name, id string) (*sandbox, error) {
 		c := workerConfig(env, e.labels(id, env))
-		if err := e.create(ctx, name, c, e.workerHost(profile)); err != nil {
+		err := e.createAlone(ctx, name, workerUsers, c, func(user int) *container.HostConfig {
+			first = user
+			return e.workerHost(profile)
+		})
+		if err != nil {
 			return nil, err
 		}
 		return e.run(ctx, name)

@@ -53,7 +53,7 @@ func smallLimits() runner.Limits {
 }
 
 func newEngine(t testing.TB, service string) *cells.Engine {
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	log := testLog(t)
 	host, err := docker.New(docker.Options{ServiceID: service, Log: log})
 	require.NoError(t, err)
 	e := cells.New(host, cells.Options{Log: log})
@@ -80,4 +80,9 @@ func left(t *testing.T, service string) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// testLog writes the log of a test that fails.
+func testLog(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }

@@ -31,7 +31,6 @@ LINKS = {
     "dev/stdout": "/proc/self/fd/1",
     "dev/stderr": "/proc/self/fd/2",
     "dev/ptmx": "pts/ptmx",
-    "dev/core": "/proc/kcore",
 }
 # Empty, or with a part of what a container has.
 OWN = ("proc", "sys", "dev", "tmp", "run", "mnt")

@@ -1,0 +1,76 @@
+package cells_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/environments"
+	"notebox/runner"
+	"notebox/runner/runnertest"
+)
+
+// BenchmarkRun measures runs in cells that nobody opened ahead: the worker's own CPU time
+// and that of its cells, without this process and the daemon.
+func BenchmarkRun(b *testing.B) {
+	for name, code := range map[string]string{
+		"print": "print('hello')",
+		"plot":  "import matplotlib.pyplot as plt\nplt.plot(range(5)); plt.show()",
+		"table": "import pandas as pd, matplotlib.pyplot as plt\ndf=pd.DataFrame({'a':range(5),'b':list('abcde')})\nprint(df.describe())\ndf.plot(); plt.show()\ndf",
+	} {
+		b.Run(name, func(b *testing.B) {
+			service := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+			engine, env := newEngine(b, service), environment(b)
+			env.Kernel.WarmUp = warmUp(b)
+			spec := runner.Spec{ID: "bench", Environment: env, Notebook: runnertest.Notebook(code), Limits: runner.DefaultLimits()}
+			once := func() {
+				out, err := runnertest.Once(b.Context(), engine, slog.New(slog.DiscardHandler), spec, discard{})
+				require.NoError(b, err)
+				require.Equal(b, runner.StatusOK, out.Status)
+			}
+			once()
+			before := used(b, service)
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					once()
+				}
+			})
+			b.StopTimer()
+			b.ReportMetric(float64(used(b, service)-before)/1e6/float64(b.N), "cpu-ms/op")
+		})
+	}
+}
+
+// warmUp are the modules of Python's runs.
+func warmUp(t testing.TB) []string {
+	all, err := environments.Load("")
+	require.NoError(t, err)
+	return all[0].Kernel.WarmUp
+}
+
+// discard is a Sink of which nobody wants to know.
+type discard struct{}
+
+func (discard) Output(runner.Event) {}
+
+func (discard) File(_ context.Context, _ string, content io.Reader) error {
+	_, err := io.Copy(io.Discard, content)
+	return err
+}
+
+func used(b *testing.B, service string) int64 {
+	raw, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/cpuacct/notebox", service, "cpuacct.usage"))
+	require.NoError(b, err)
+	n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
+	require.NoError(b, err)
+	return n
+}

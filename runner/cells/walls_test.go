@@ -1,0 +1,142 @@
+package cells_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+	"notebox/runner/runnertest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// containers has what the same scripts print in containers.
+const containers = "../docker/testdata"
+
+// TestInside holds what code sees of its cell against what it sees of a container. What is
+// different is in testdata/different.json, and SECURITY.md explains each line of it.
+func TestInside(t *testing.T) {
+	have := runScript(t, "inside.py")
+	raw, err := os.ReadFile(filepath.Join(containers, "inside.json"))
+	require.NoError(t, err)
+	var want map[string]any
+	require.NoError(t, json.Unmarshal(raw, &want))
+	different := map[string]any{}
+	compare(different, "", want, have)
+	golden(t, "different.json", different)
+}
+
+// compare notes at which paths two documents differ.
+func compare(different map[string]any, path string, container, cell any) {
+	a, isMap := container.(map[string]any)
+	b, both := cell.(map[string]any)
+	if !isMap || !both {
+		if !equal(container, cell) {
+			different[path] = map[string]any{"container": container, "cell": cell}
+		}
+		return
+	}
+	for key := range a {
+		compare(different, path+"/"+key, a[key], b[key])
+	}
+	for key := range b {
+		if _, known := a[key]; !known {
+			compare(different, path+"/"+key, nil, b[key])
+		}
+	}
+}
+
+func equal(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return bytes.Equal(x, y)
+}
+
+// TestRefusals tries what must be refused: the same as in a container.
+func TestRefusals(t *testing.T) {
+	have := runScript(t, "refusals.py")
+	raw, err := os.ReadFile(filepath.Join(containers, "refusals.json"))
+	require.NoError(t, err)
+	var want map[string]any
+	require.NoError(t, json.Unmarshal(raw, &want))
+	for _, label := range []string{"int 0x80", "x32 getpid"} { // there are none on other machines
+		if outcome, ok := have[label]; ok {
+			require.Equal(t, "SIGSYS", outcome, label)
+			delete(have, label)
+		}
+	}
+	require.Equal(t, want, have)
+}
+
+// TestPopularProgramsGoOn: with the filter, the bounds and the masks that there are.
+func TestPopularProgramsGoOn(t *testing.T) {
+	for name, outcome := range runScript(t, "popular.py") {
+		require.Equal(t, "ok", outcome, name)
+	}
+}
+
+// TestSocketsHoldLittle: on cgroup v1 no limit of memory holds for what is in a socket.
+func TestSocketsHoldLittle(t *testing.T) {
+	const bound = 512 << 20 // what SECURITY.md names
+	for kind, v := range runScript(t, "buffers.py") {
+		got := v.(map[string]any)
+		require.Equal(t, "No buffer space available", got["end"], kind)
+		require.Less(t, got["held"], float64(bound), kind)
+		require.Greater(t, got["held"], float64(10<<20), "%s: something was measured", kind)
+	}
+}
+
+// runScript runs a file of the containers' tests as the one cell of a run, and returns the
+// JSON that it prints.
+func runScript(t *testing.T, name string) map[string]any {
+	source, err := os.ReadFile(filepath.Join(containers, name))
+	require.NoError(t, err)
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	return runCode(t, engine, string(source)).(map[string]any)
+}
+
+// runCode runs one cell of a notebook, and returns the JSON that it prints.
+func runCode(t *testing.T, engine runner.Engine, source string) (v any) {
+	t.Helper()
+	limits := runner.DefaultLimits()
+	limits.Timeout = 2 * time.Minute // programs of all kinds, one after the other
+	recorder := runnertest.NewRecorder(t)
+	out, err := runnertest.Once(t.Context(), engine, testLog(t), runner.Spec{
+		ID: "walls", Environment: environment(t), StopOnError: true, Limits: limits,
+		Notebook: runnertest.Notebook("import warnings; warnings.simplefilter('ignore')\n" + source),
+	}, recorder)
+	require.NoError(t, err)
+	recorder.Seal()
+	var printed strings.Builder
+	for _, e := range recorder.Events() {
+		var output struct{ Text string }
+		require.NoError(t, json.Unmarshal(e.Output, &output))
+		printed.WriteString(output.Text)
+	}
+	require.Equal(t, runner.StatusOK, out.Status, "%s", out.Notebook)
+	require.NoError(t, json.Unmarshal([]byte(printed.String()), &v), printed.String())
+	return v
+}
+
+// golden compares v, as JSON, with a file of testdata, or writes it.
+func golden(t *testing.T, name string, v any) {
+	t.Helper()
+	have, err := json.MarshalIndent(v, "", "  ")
+	require.NoError(t, err)
+	file := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(file, append(have, '\n'), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(have), "run with -update, and look at what changes")
+}

@@ -154,7 +154,7 @@ func (c *cell) admit(ours *net.UnixConn) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	process, err := watch(int(who.Pid))
+	process, err := watch(int(who.Pid), c.s.zygote.owner)
 	if err != nil {
 		return nil, err
 	}
@@ -172,15 +172,16 @@ func (c *cell) admit(ours *net.UnixConn) (*process, error) {
 // process is the first one of a cell: with it all others of its pid namespace end.
 type process struct {
 	file  *os.File // a pidfd
+	owner owner    // who may kill it
 	ended chan struct{}
 }
 
-func watch(pid int) (*process, error) {
+func watch(pid int, owner owner) (*process, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("pidfd_open: %w", err)
 	}
-	p := &process{file: os.NewFile(uintptr(fd), "cell"), ended: make(chan struct{})}
+	p := &process{file: os.NewFile(uintptr(fd), "cell"), owner: owner, ended: make(chan struct{})}
 	raw, err := p.file.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -199,7 +200,9 @@ func watch(pid int) (*process, error) {
 func (p *process) kill() {
 	raw, err := p.file.SyscallConn()
 	if err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+		_ = raw.Control(func(fd uintptr) {
+			_ = p.owner.do(func() error { return unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+		})
 	}
 }
 

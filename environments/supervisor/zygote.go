@@ -21,8 +21,8 @@ const (
 	program = "/opt/notebox"
 	// importTimeout bounds the zygote's start: all libraries on a busy host.
 	importTimeout = 60 * time.Second
-	// zygoteIDs are how many of the worker's ids are the zygote's: its root is the first of
-	// them outside.
+	// zygoteIDs are how many of the worker's ids are not for cells: the first is the zygote's
+	// root outside, the next the owner of its namespace.
 	zygoteIDs = 2
 )
 
@@ -31,6 +31,7 @@ type zygote struct {
 	fd      int // messages in sequence
 	process *exec.Cmd
 	log     tail // its last words
+	owner   owner
 
 	mu    sync.Mutex
 	cells map[uint32]*cell // that were forked
@@ -54,7 +55,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 		{ContainerID: 0, HostID: setup.FirstUser, Size: 1},
 		{ContainerID: setup.FirstUser + zygoteIDs, HostID: setup.FirstUser + zygoteIDs, Size: setup.Users - zygoteIDs},
 	}
-	z := &zygote{fd: pair[0], cells: map[uint32]*cell{}, process: exec.Command(python, program, "zygote")}
+	z := &zygote{fd: pair[0], owner: owner{setup.FirstUser + 1}, cells: map[uint32]*cell{}, process: exec.Command(python, program, "zygote")}
 	z.process.Dir = "/"
 	z.process.Env = append(os.Environ(), "HOME=/run/notebox")
 	z.process.Stderr = &z.log
@@ -66,7 +67,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 		Credential: &syscall.Credential{},
 		Setsid:     true,
 	}
-	err = z.process.Start()
+	err = z.owner.do(z.process.Start)
 	theirs.Close() // so that the end of the zygote is the end of the socket
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 
 // end ends the zygote, if it has not ended, and says how it went.
 func (z *zygote) end() error {
-	late := time.AfterFunc(statusTimeout, func() { _ = z.process.Process.Kill() })
+	late := time.AfterFunc(statusTimeout, func() { _ = z.owner.do(z.process.Process.Kill) })
 	defer late.Stop()
 	return fmt.Errorf("%w: %s", z.process.Wait(), z.log.String())
 }

@@ -2,11 +2,13 @@ package cells_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,13 +109,9 @@ func runScript(t *testing.T, name string) map[string]any {
 // runCode runs one cell of a notebook, and returns the JSON that it prints.
 func runCode(t *testing.T, engine runner.Engine, source string) (v any) {
 	t.Helper()
-	limits := runner.DefaultLimits()
-	limits.Timeout = 2 * time.Minute // programs of all kinds, one after the other
 	recorder := runnertest.NewRecorder(t)
-	out, err := runnertest.Once(t.Context(), engine, testLog(t), runner.Spec{
-		ID: "walls", Environment: environment(t), StopOnError: true, Limits: limits,
-		Notebook: runnertest.Notebook("import warnings; warnings.simplefilter('ignore')\n" + source),
-	}, recorder)
+	code := "import warnings; warnings.simplefilter('ignore')\n" + source
+	out, err := runnertest.Once(t.Context(), engine, testLog(t), spec(t, code), recorder)
 	require.NoError(t, err)
 	recorder.Seal()
 	var printed strings.Builder
@@ -139,4 +137,37 @@ func golden(t *testing.T, name string, v any) {
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.JSONEq(t, string(want), string(have), "run with -update, and look at what changes")
+}
+
+// TestNothingIsCountedTogether: one cell uses up what the kernel of the host counts by user;
+// another one of the same worker has what it needs.
+func TestNothingIsCountedTogether(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	for _, c := range runnertest.AllCounted {
+		t.Run(c.Desc, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			held, ended := make(chan struct{}), make(chan error, 1)
+			greedy := runnertest.NewRecorder(t)
+			greedy.OnOutput = func(runner.Event) { close(held) }
+			go func() {
+				code := strings.ReplaceAll(c.Hold, "MOST", strconv.Itoa(c.Most)) + "\nimport time; time.sleep(100)"
+				_, err := runnertest.Once(ctx, engine, testLog(t), spec(t, code), greedy)
+				ended <- err
+			}()
+			select {
+			case <-held:
+			case err := <-ended:
+				require.Fail(t, "it ended", "%v %v", err, greedy.Events())
+			}
+			runCode(t, engine, c.Use+"\nprint('true')")
+			cancel()
+			require.NoError(t, <-ended)
+		})
+	}
+}
+
+func spec(t *testing.T, code string) runner.Spec {
+	limits := runner.DefaultLimits()
+	limits.Timeout = 2 * time.Minute // programs of all kinds, one after the other
+	return runner.Spec{ID: "walls", Environment: environment(t), StopOnError: true, Limits: limits, Notebook: runnertest.Notebook(code)}
 }

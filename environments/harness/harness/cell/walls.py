@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import resource
 import socket
 import stat
 import struct
@@ -57,8 +58,25 @@ class Birth:
     group: str  # the name of its control groups
 
 
+# What the kernel counts for all cells of a worker together. None of them gets more than a part.
+SHARES = 8
+# The same that has no limit of a process: inotify's, of which a user has 128 on most hosts. And
+# nobody makes a user namespace.
+COUNTED = {
+    "user.max_inotify_instances": "16",
+    "user.max_user_namespaces": "0",
+}
+
+
 def bound() -> None:
-    """Have no program that a cell starts get more than the harness keeps."""
+    """Bound what cells may have, once for all: of what is counted for them together, and of
+    capabilities, so that no program that a cell starts gets more than the harness keeps."""
+    for name, value in COUNTED.items():
+        set_value(name, value)
+    for limit in (resource.RLIMIT_MSGQUEUE, resource.RLIMIT_SIGPENDING):
+        _, hard = resource.getrlimit(limit)
+        if hard != resource.RLIM_INFINITY:
+            resource.setrlimit(limit, (hard // SHARES, hard // SHARES))
     for capability in range(_LAST_CAPABILITY + 1):
         if not _KEPT >> capability & 1:
             call("prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
@@ -71,8 +89,7 @@ def build(setup: Setup, birth: Birth) -> None:
     _loopback()
     mount("proc", "/proc", "proc", _QUIET)
     for name, value in setup.sysctls.items():
-        with open("/proc/sys/" + name.replace(".", "/"), "w") as f:
-            f.write(value)
+        set_value(name, value)
     for path in filter(os.path.exists, setup.read_only):
         bind(path, path)
         restrict(path, _QUIET | MS_RDONLY)
@@ -91,6 +108,12 @@ def build(setup: Setup, birth: Birth) -> None:
     call("capset", header, struct.pack("6I", _KEPT, _KEPT, 0, 0, 0, 0))
     call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _confine(setup.filter)
+
+
+def set_value(name: str, value: str) -> None:
+    """Set one of the kernel's values, of this process's namespaces."""
+    with open("/proc/sys/" + name.replace(".", "/"), "w") as f:
+        f.write(value)
 
 
 def _loopback() -> None:

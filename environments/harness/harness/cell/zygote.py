@@ -39,8 +39,13 @@ CANNOT_START = 70  # EX_SOFTWARE of sysexits.h
 
 # What looks for a shell when it is imported, and would find none.
 SHELLS = ("matplotlib.pyplot", "matplotlib_inline")
-# Threads that libraries start when they are imported: a fork would be without them.
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+# Variables that libraries look at when they are imported. They start no threads, which a fork
+# would be without; and matplotlib takes the backend that a kernel sets.
+IMPORTING = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+}
 
 
 @dataclass(frozen=True)
@@ -108,14 +113,14 @@ def imports(modules: list[str]) -> None:
     warm.kernel_modules()
     warm.executor_without_exporters()
     warm.notebook_format()
-    os.environ.update(ONE_THREAD)
+    os.environ.update(IMPORTING)
     sys.modules.update(dict.fromkeys(SHELLS))
     for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     for name in SHELLS:
         del sys.modules[name]
-    for name in ONE_THREAD:
+    for name in IMPORTING:
         del os.environ[name]
     from harness import serve  # noqa: F401
 

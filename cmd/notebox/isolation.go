@@ -1,6 +1,9 @@
 package main
 
-import "notebox/runner/cells"
+import (
+	"notebox/environments"
+	"notebox/runner/cells"
+)
 
 // The kinds of sandboxes.
 const (
@@ -9,10 +12,18 @@ const (
 )
 
 // openSandboxes says what runs have: containers, or cells in containers.
-func (p *program) openSandboxes() {
+func (p *program) openSandboxes(all []environments.Environment) {
 	p.sandboxes = p.engine
 	if p.settings.isolation == isolationCell {
-		engine := cells.New(p.engine, cells.Options{Log: p.log})
+		modules := func(name string) []string {
+			for _, e := range all {
+				if e.Name == name {
+					return e.Kernel.WarmUp
+				}
+			}
+			return nil
+		}
+		engine := cells.New(p.engine, cells.Options{Modules: modules, Log: p.log})
 		p.onClose(engine.Close)
 		p.sandboxes = engine
 	}

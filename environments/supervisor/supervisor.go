@@ -113,7 +113,7 @@ func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 	s.groups, s.zygote = groups, zygote
 	s.mu.Unlock()
 	go func() { fail(fmt.Errorf("the zygote ended: %w", zygote.serve())) }()
-	return s.link.SendJSON(wire.KindUp, 0, wire.Up{Version: wire.Version})
+	return s.link.SendJSON(wire.KindUp, 0, wire.Up{Version: wire.Version, Log: zygote.log.String()})
 }
 
 func (s *supervisor) open(number uint32, o wire.Open) error {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"notebox/environments"
 	"notebox/runner"
 	"notebox/runner/runnertest"
 )
@@ -29,7 +28,6 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			service := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 			engine, env := newEngine(b, service), environment(b)
-			env.Kernel.WarmUp = warmUp(b)
 			spec := runner.Spec{ID: "bench", Environment: env, Notebook: runnertest.Notebook(code), Limits: runner.DefaultLimits()}
 			once := func() {
 				out, err := runnertest.Once(b.Context(), engine, slog.New(slog.DiscardHandler), spec, discard{})
@@ -48,13 +46,6 @@ func BenchmarkRun(b *testing.B) {
 			b.ReportMetric(float64(used(b, service)-before)/1e6/float64(b.N), "cpu-ms/op")
 		})
 	}
-}
-
-// warmUp are the modules of Python's runs.
-func warmUp(t testing.TB) []string {
-	all, err := environments.Load("")
-	require.NoError(t, err)
-	return all[0].Kernel.WarmUp
 }
 
 // discard is a Sink of which nobody wants to know.

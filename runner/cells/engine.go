@@ -15,7 +15,9 @@ const closeTimeout = 15 * time.Second
 
 // Options of an Engine.
 type Options struct {
-	Log *slog.Logger
+	// Modules are what a worker imports ahead for an environment, by its name.
+	Modules func(environment string) []string
+	Log     *slog.Logger
 }
 
 // Engine is a runner.Engine of cells in workers of a Host.
@@ -92,7 +94,7 @@ func (e *Engine) start(s *starting, env runner.Environment) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	s.worker, s.err = startWorker(ctx, e.host, env, e.options.Log, forget)
+	s.worker, s.err = startWorker(ctx, e.host, env, e.options, forget)
 	if s.err != nil {
 		forget()
 	}

@@ -56,7 +56,10 @@ func newEngine(t testing.TB, service string) *cells.Engine {
 	log := testLog(t)
 	host, err := docker.New(docker.Options{ServiceID: service, Log: log})
 	require.NoError(t, err)
-	e := cells.New(host, cells.Options{Log: log})
+	all, err := environments.Load("")
+	require.NoError(t, err)
+	modules := func(string) []string { return all[0].Kernel.WarmUp }
+	e := cells.New(host, cells.Options{Modules: modules, Log: log})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -37,16 +37,16 @@ type worker struct {
 }
 
 // startWorker returns when cells can be opened. forget is called when it has ended.
-func startWorker(ctx context.Context, host runner.Host, env runner.Environment, log *slog.Logger, forget func()) (*worker, error) {
+func startWorker(ctx context.Context, host runner.Host, env runner.Environment, o Options, forget func()) (*worker, error) {
 	sandbox, walls, err := host.StartWorker(ctx, env)
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{sandbox: sandbox, walls: walls, link: wire.NewLink(sandbox), log: log, ended: make(chan struct{}), cells: map[uint32]*cell{}}
+	w := &worker{sandbox: sandbox, walls: walls, link: wire.NewLink(sandbox), log: o.Log, ended: make(chan struct{}), cells: map[uint32]*cell{}}
 	up := make(chan struct{})
 	go w.serve(up, forget)
 	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
-		Name: sandbox.ID(), Modules: env.Kernel.WarmUp, FirstUser: walls.FirstUser, Users: walls.Users,
+		Name: sandbox.ID(), Modules: o.Modules(env.Name), FirstUser: walls.FirstUser, Users: walls.Users,
 		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
 	})
 	if err == nil {
@@ -110,10 +110,14 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 		if err == nil && u.Version != wire.Version {
 			err = fmt.Errorf("the worker speaks version %d, not %d", u.Version, wire.Version)
 		}
-		if err == nil {
-			close(up)
+		if err != nil {
+			return err
 		}
-		return err
+		if u.Log != "" {
+			w.log.Warn("a worker of cells has imported with complaints", "worker", w.sandbox.ID(), "log", u.Log)
+		}
+		close(up)
+		return nil
 	case wire.KindFailed:
 		failed, err := wire.Decode[wire.Failed](m)
 		if err != nil {

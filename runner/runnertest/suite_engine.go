@@ -177,7 +177,7 @@ func (w wire) ready(t *testing.T) {
 	require.NoError(t, frame.WriteJSON(w, frame.KindWarm, Warm()))
 	kind, payload, err := frame.Read(w, 0)
 	require.NoError(t, err)
-	require.Equal(t, frame.KindReady, kind)
+	require.Equal(t, frame.KindReady, kind, string(payload))
 	ready, err := frame.Decode[frame.Ready](kind, payload)
 	require.NoError(t, err)
 	require.Equal(t, frame.Version, ready.Version)

@@ -80,7 +80,8 @@ type (
 	}
 	// Up says that cells can be opened.
 	Up struct {
-		Version int `json:"version"`
+		Version int    `json:"version"`
+		Log     string `json:"log"` // what libraries said when they were imported
 	}
 	// Open makes a cell.
 	Open struct {

@@ -15,13 +15,13 @@ import base64
 import contextlib
 import ctypes
 import gc
-import importlib
 import json
 import os
 import signal
 import socket
 import struct
 import sys
+import tempfile
 import traceback
 from dataclasses import dataclass
 from typing import Any
@@ -37,14 +37,11 @@ MAX_MESSAGE = 1 << 18  # bytes
 HELLO, GO = b"h", b"g"
 CANNOT_START = 70  # EX_SOFTWARE of sysexits.h
 
-# What looks for a shell when it is imported, and would find none.
-SHELLS = ("matplotlib.pyplot", "matplotlib_inline")
-# Variables that libraries look at when they are imported. They start no threads, which a fork
-# would be without; and matplotlib takes the backend that a kernel sets.
+# Variables that libraries look at when they are imported: they start no threads, which a fork
+# would be without.
 IMPORTING = {
     "OPENBLAS_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
 }
 
 
@@ -109,28 +106,27 @@ def serve() -> None:
 
 
 def imports(modules: list[str]) -> None:
-    """Import what every harness and kernel does, and these modules."""
+    """Build what every harness and kernel is, and import these modules."""
     warm.kernel_modules()
     warm.executor_without_exporters()
     warm.notebook_format()
+    from harness import serve  # noqa: F401
+    from harness.kernel.application import IPKernelApp
+
     os.environ.update(IMPORTING)
-    sys.modules.update(dict.fromkeys(SHELLS))
-    for name in modules:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    for name in SHELLS:
-        del sys.modules[name]
+    IPKernelApp.modules = modules
+    IPKernelApp.instance().prepare()
     for name in IMPORTING:
         del os.environ[name]
-    from harness import serve  # noqa: F401
 
 
 def start_anew() -> None:
     """Have nothing of chance that another cell has too.
 
-    Python's own generator does that by itself. OpenSSL looks at the process id, which is the
-    zygote's own here.
+    Python's own generator does that by itself. OpenSSL and tempfile look at the process id,
+    which is the zygote's own here.
     """
+    tempfile._name_sequence = None  # type: ignore[attr-defined]
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
     if "_ssl" in sys.modules:

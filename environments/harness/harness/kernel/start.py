@@ -15,7 +15,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from harness.kernel.application import DEBUGGER_VARIABLES, IPKernelApp
+from harness.kernel.application import DEBUGGER_VARIABLES, HISTORY, IPKernelApp
 
 PROGRAMS: str = str(Path(__file__).parents[2])  # the folder of launch.py, and of the package
 _HURRY = 100  # the descriptor of hurry in a kernel that starts
@@ -104,6 +104,4 @@ def _set_arguments(connection_file: str) -> None:
     launcher = importlib.util.find_spec("ipykernel_launcher")
     assert launcher is not None
     assert launcher.origin is not None
-    # As nbclient starts it, which keeps the history of cells out of the user's home.
-    history = "--HistoryManager.hist_file=:memory:"
-    sys.argv = [launcher.origin, "-f", connection_file, history]
+    sys.argv = [launcher.origin, "-f", connection_file, HISTORY]  # as nbclient starts it

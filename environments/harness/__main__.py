@@ -16,7 +16,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["zygote"]:
         from harness.cell import zygote
 
-        zygote.serve()
+        zygote.serve("harness.serve")
     else:
         names.write()
         sockets.begin()

@@ -1,22 +1,33 @@
 package cells
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"notebox/runner"
 )
 
-// closeTimeout bounds the removal of workers when the engine closes.
-const closeTimeout = 15 * time.Second
+const (
+	// closeTimeout bounds the removal of workers when the engine closes.
+	closeTimeout = 30 * time.Second
+	// DefaultRuns and DefaultAge are when a worker is renewed. Its cells have one layout of
+	// addresses and one secret of hashes, which a thousand runs or an hour tell little of;
+	// and what a zygote collects goes with it.
+	DefaultRuns, DefaultAge = 1000, time.Hour
+)
 
 // Options of an Engine.
 type Options struct {
 	// Modules are what a worker imports ahead for an environment, by its name.
 	Modules func(environment string) []string
+	Runs    int           // cells of a worker; 0 is DefaultRuns
+	Age     time.Duration // of a worker; 0 is DefaultAge
 	Log     *slog.Logger
 }
 
@@ -26,8 +37,12 @@ type Engine struct {
 	options Options
 
 	mu      sync.Mutex
-	workers map[string]*starting // by image
+	workers map[string]*starting // that take cells, by image
+	renewed map[string]*starting // that are to take their place
 	closed  bool
+	closing context.Context // of starts
+	close   context.CancelFunc
+	work    sync.WaitGroup // starts, and ends of workers that were renewed
 }
 
 // starting is a worker that starts, or has started.
@@ -39,7 +54,10 @@ type starting struct {
 
 // New returns an engine on a host. It starts nothing yet.
 func New(host runner.Host, o Options) *Engine {
-	return &Engine{host: host, options: o, workers: map[string]*starting{}}
+	o.Runs, o.Age = cmp.Or(o.Runs, DefaultRuns), cmp.Or(o.Age, DefaultAge)
+	e := &Engine{host: host, options: o, workers: map[string]*starting{}, renewed: map[string]*starting{}}
+	e.closing, e.close = context.WithCancel(context.Background())
+	return e
 }
 
 // suits reports whether runs of an environment can be cells. Packages of a caller are never
@@ -53,11 +71,19 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	if !suits(env) {
 		return e.host.Start(ctx, env, limits)
 	}
-	w, err := e.worker(ctx, env)
-	if err != nil {
-		return nil, err
+	for {
+		w, err := e.worker(ctx, env)
+		if err != nil {
+			return nil, err
+		}
+		c, err := w.open(ctx, limits)
+		if !errors.Is(err, errRetired) {
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		}
 	}
-	return w.open(ctx, limits)
 }
 
 // worker returns the one for an environment's image, which is started if there is none.
@@ -69,9 +95,10 @@ func (e *Engine) worker(ctx context.Context, env runner.Environment) (*worker, e
 		e.mu.Unlock()
 		return nil, errors.New("cells: the engine is closed")
 	case s == nil:
-		s = &starting{done: make(chan struct{})}
+		s = e.start(env)
 		e.workers[env.Image] = s
-		go e.start(s, env)
+	case s.started() && s.worker.worn(e.options) && e.renewed[env.Image] == nil:
+		e.renew(env, s)
 	}
 	e.mu.Unlock()
 	select {
@@ -83,22 +110,62 @@ func (e *Engine) worker(ctx context.Context, env runner.Environment) (*worker, e
 }
 
 // start starts a worker on a context of its own: whoever asked first may give up, and others
-// wait for it too.
-func (e *Engine) start(s *starting, env runner.Environment) {
-	forget := func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.workers[env.Image] == s {
-			delete(e.workers, env.Image)
+// wait for it too. The lock is held.
+func (e *Engine) start(env runner.Environment) *starting {
+	s := &starting{done: make(chan struct{})}
+	e.work.Go(func() {
+		defer close(s.done)
+		ctx, cancel := context.WithTimeout(e.closing, startTimeout)
+		defer cancel()
+		s.worker, s.err = startWorker(ctx, e.host, env, e.options, func() { e.forget(env.Image, s) })
+		if s.err != nil {
+			e.forget(env.Image, s)
 		}
+	})
+	return s
+}
+
+// renew has another worker take the place of one that has served its time. Until that is up
+// the old one takes cells; then it ends with its last one. The lock is held.
+func (e *Engine) renew(env runner.Environment, old *starting) {
+	s := e.start(env)
+	e.renewed[env.Image] = s
+	e.work.Go(func() {
+		<-s.done
+		e.mu.Lock()
+		delete(e.renewed, env.Image)
+		replaced := s.err == nil && e.workers[env.Image] == old && !e.closed
+		if replaced {
+			e.workers[env.Image] = s
+		}
+		e.mu.Unlock()
+		switch {
+		case replaced:
+			old.worker.retire()
+		case s.err == nil: // the old one has ended, and another was started already
+			s.worker.retire()
+		default:
+			e.options.Log.Warn("a worker of cells could not be renewed; the old one goes on", "image", env.Image, "error", s.err)
+		}
+	})
+}
+
+func (e *Engine) forget(image string, s *starting) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.workers[image] == s {
+		delete(e.workers, image)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	s.worker, s.err = startWorker(ctx, e.host, env, e.options, forget)
-	if s.err != nil {
-		forget()
+}
+
+// started reports whether a worker is up.
+func (s *starting) started() bool {
+	select {
+	case <-s.done:
+		return s.err == nil
+	default:
+		return false
 	}
-	close(s.done)
 }
 
 // Reap implements runner.Engine.
@@ -115,7 +182,8 @@ func (e *Engine) Close() error {
 	defer cancel()
 	e.mu.Lock()
 	e.closed = true
-	all := e.workers
+	e.close()
+	all := slices.AppendSeq(slices.Collect(maps.Values(e.workers)), maps.Values(e.renewed))
 	e.mu.Unlock()
 	var errs []error
 	for _, s := range all {
@@ -128,5 +196,6 @@ func (e *Engine) Close() error {
 			errs = append(errs, ctx.Err())
 		}
 	}
+	e.work.Wait() // workers that were renewed end with their cells, which have ended
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package cells_test
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -53,13 +54,17 @@ func smallLimits() runner.Limits {
 }
 
 func newEngine(t testing.TB, service string) *cells.Engine {
+	return newEngineOf(t, service, cells.Options{})
+}
+
+func newEngineOf(t testing.TB, service string, o cells.Options) *cells.Engine {
 	log := testLog(t)
 	host, err := docker.New(docker.Options{ServiceID: service, Log: log})
 	require.NoError(t, err)
 	all, err := environments.Load("")
 	require.NoError(t, err)
-	modules := func(string) []string { return all[0].Kernel.WarmUp }
-	e := cells.New(host, cells.Options{Modules: modules, Log: log})
+	o.Modules, o.Log = func(string) []string { return all[0].Kernel.WarmUp }, log
+	e := cells.New(host, o)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -88,4 +93,32 @@ func left(t *testing.T, service string) (names []string) {
 // testLog writes the log of a test that fails.
 func testLog(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
+}
+
+// TestRenewal has a worker renewed while cells of it go on, and nobody notices.
+func TestRenewal(t *testing.T) {
+	service := "test-renewal-" + strings.ToLower(rand.Text())
+	engine := newEngineOf(t, service, cells.Options{Runs: 2})
+	env := environment(t)
+	workers := map[string]bool{}
+	var open []runner.Sandbox
+	for begun := time.Now(); len(workers) < 3 && time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) {
+		s, err := engine.Start(t.Context(), env, smallLimits())
+		require.NoError(t, err)
+		worker, _, _ := strings.Cut(s.ID(), "-cell-")
+		workers[worker] = true
+		if open = append(open, s); len(open) > 3 { // one begins while an older one's cells are there
+			require.NoError(t, open[0].Kill(t.Context()))
+			open = open[1:]
+		}
+	}
+	require.Greater(t, len(workers), 2, "a worker is renewed, and the new one too")
+	for _, s := range open {
+		require.NoError(t, s.Kill(t.Context()))
+	}
+	require.Empty(t, left(t, service))
+	require.Eventually(t, func() bool {
+		out, err := exec.Command("docker", "ps", "-q", "--filter", "label=notebox.service="+service).Output()
+		return err == nil && strings.Count(string(out), "\n") <= 2
+	}, time.Minute, 100*time.Millisecond, "workers that have served their time are gone")
 }

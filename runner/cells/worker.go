@@ -22,6 +22,9 @@ const (
 	idsOfWorker, idsEach = 2, 2
 )
 
+// errRetired is that a worker takes no cells any more, as there is another.
+var errRetired = errors.New("cells: the worker was renewed")
+
 // worker is a container with cells in it.
 type worker struct {
 	sandbox runner.Sandbox
@@ -30,10 +33,13 @@ type worker struct {
 	log     *slog.Logger
 	ended   chan struct{} // closed when its stream has ended
 
-	mu    sync.Mutex
-	cells map[uint32]*cell
-	last  uint32 // number of a cell
-	why   error  // it has ended
+	born time.Time
+
+	mu      sync.Mutex
+	cells   map[uint32]*cell
+	last    uint32        // number of a cell
+	why     error         // it has ended
+	retired chan struct{} // not nil: closed when no cell is left
 }
 
 // startWorker returns when cells can be opened. forget is called when it has ended.
@@ -42,7 +48,7 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{sandbox: sandbox, walls: walls, link: wire.NewLink(sandbox), log: o.Log, ended: make(chan struct{}), cells: map[uint32]*cell{}}
+	w := &worker{sandbox: sandbox, walls: walls, link: wire.NewLink(sandbox), log: o.Log, ended: make(chan struct{}), born: time.Now(), cells: map[uint32]*cell{}}
 	up := make(chan struct{})
 	go w.serve(up, forget)
 	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
@@ -144,6 +150,9 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 		}
 		w.mu.Lock()
 		delete(w.cells, m.Cell)
+		if w.retired != nil && len(w.cells) == 0 {
+			close(w.retired)
+		}
 		w.mu.Unlock()
 		if gone.Error != "" {
 			err = errors.New(gone.Error)
@@ -152,6 +161,29 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 		return nil
 	}
 	return fmt.Errorf("message %q", rune(m.Kind))
+}
+
+// worn reports whether a worker has served its time.
+func (w *worker) worn(o Options) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return int(w.last) >= o.Runs || time.Since(w.born) >= o.Age
+}
+
+// retire removes a worker that takes no cells any more, when its last one is gone.
+func (w *worker) retire() {
+	w.mu.Lock()
+	last := make(chan struct{})
+	w.retired = last
+	if len(w.cells) == 0 {
+		close(last)
+	}
+	w.mu.Unlock()
+	select {
+	case <-last:
+	case <-w.ended:
+	}
+	w.remove()
 }
 
 func (w *worker) cell(number uint32) *cell {
@@ -176,9 +208,13 @@ func (w *worker) ping() {
 // open opens a cell with these limits.
 func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
 	w.mu.Lock()
-	if w.why != nil {
+	switch {
+	case w.why != nil:
 		w.mu.Unlock()
 		return nil, w.why
+	case w.retired != nil: // meanwhile
+		w.mu.Unlock()
+		return nil, errRetired
 	}
 	if err := ctx.Err(); err != nil {
 		w.mu.Unlock()

@@ -15,6 +15,7 @@ import base64
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
 import signal
@@ -30,7 +31,7 @@ from harness.cell import tree, walls
 from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, mount, unmount
 from harness.kernel import warm
 from harness.system import names, privileges, sockets
-from harness.system.places import DATA, HARNESS, TMP
+from harness.system.places import HARNESS, TMP
 
 CONTROL = 3  # the descriptor of the supervisor's messages
 MAX_MESSAGE = 1 << 18  # bytes
@@ -73,8 +74,9 @@ _FIELDS: dict[str, type] = {
 }
 
 
-def serve() -> None:
-    """Fork cells until the supervisor is gone. Returns in each cell, as its harness."""
+def serve(harness: str) -> None:
+    """Fork cells until the supervisor is gone. Returns in each cell, as its harness: the module
+    that is named is what that goes on with."""
     control = socket.socket(fileno=CONTROL)
     setup = Setup.read(control.recv(MAX_MESSAGE))
     tree.build(setup.groups, setup.masked)
@@ -82,7 +84,7 @@ def serve() -> None:
     for folder in (TMP, HARNESS):
         mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV)
     names.write()
-    imports(setup.modules)
+    imports(harness, setup.modules)
     for folder in (TMP, HARNESS):
         unmount(folder)
     walls.bound()
@@ -105,12 +107,12 @@ def serve() -> None:
         os._exit(CANNOT_START)
 
 
-def imports(modules: list[str]) -> None:
+def imports(harness: str, modules: list[str]) -> None:
     """Build what every harness and kernel is, and import these modules."""
     warm.kernel_modules()
     warm.executor_without_exporters()
     warm.notebook_format()
-    from harness import serve  # noqa: F401
+    importlib.import_module(harness)
     from harness.kernel.application import IPKernelApp
 
     os.environ.update(IMPORTING)

@@ -349,7 +349,8 @@ class IPKernelApp(kernelapp.IPKernelApp):
         if not self._prepares:
             super().init_kernel()
             return
-        self.kernel = self.kernel_class.instance(
+        kind: Any = self.kernel_class
+        self.kernel = kind.instance(
             parent=self,
             session=self.session,
             log=self.log,
@@ -423,7 +424,8 @@ class Adopted:
     """Has the application find a kernel that there is, where it would make one."""
 
     def __init__(self, kernel: Any) -> None:
-        self._kernel, self._kind = kernel, type(kernel)
+        self._kernel: Any = kernel
+        self._kind: Any = type(kernel)
 
     def __enter__(self) -> None:
         self._kind.instance = self._adopt

@@ -35,6 +35,7 @@ def settle() -> None:
     USER = _owner("/mnt/data")
     CLERK = USER + 1
 
+
 # The effective uid is that of the whole process, and a fork inherits it: one thread at a
 # time changes it, or forks.
 identity = threading.RLock()

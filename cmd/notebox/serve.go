@@ -207,7 +207,9 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if err := p.engine.Ready(ctx, executor.EnvironmentOf(all[0])); err != nil {
 		return nil, err
 	}
-	p.openSandboxes(all)
+	if err := p.openSandboxes(ctx, all); err != nil {
+		return nil, err
+	}
 	p.installed = newInstalled(p.engine, all)
 	for _, e := range all {
 		if err := p.engine.CanGive(ctx, executor.LimitsOf(e, p.settings.limits)); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"notebox/runner"
+	"notebox/runner/internal/conversation"
 )
 
 const (
@@ -168,6 +169,18 @@ func (s *starting) started() bool {
 	}
 }
 
+// Probe says why cells of an environment are not possible on this host, or nil. A cell that
+// is ready has all its walls: what does not build one of them ends.
+func (e *Engine) Probe(ctx context.Context, env runner.Environment, limits runner.Limits) error {
+	s, err := e.Start(ctx, env, limits)
+	if err != nil {
+		return err
+	}
+	env.Kernel.WarmUp = nil
+	err = conversation.New(s, e.options.Log).AwaitReady(ctx, env.Kernel, nil)
+	return errors.Join(err, s.Kill(ctx))
+}
+
 // Reap implements runner.Engine.
 func (e *Engine) Reap(ctx context.Context) (int, error) { return e.host.Reap(ctx) }
 
@@ -190,7 +203,7 @@ func (e *Engine) Close() error {
 		select {
 		case <-s.done:
 			if s.worker != nil {
-				errs = append(errs, s.worker.sandbox.Kill(ctx))
+				errs = append(errs, s.worker.remove())
 			}
 		case <-ctx.Done():
 			errs = append(errs, ctx.Err())

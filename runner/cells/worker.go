@@ -39,6 +39,7 @@ type worker struct {
 	cells   map[uint32]*cell
 	last    uint32        // number of a cell
 	why     error         // it has ended
+	removed bool          // by this side
 	retired chan struct{} // not nil: closed when no cell is left
 }
 
@@ -78,9 +79,11 @@ func (w *worker) serve(up chan struct{}, forget func()) {
 	if exit := (*runner.ExitError)(nil); errors.As(err, &exit) {
 		err = fmt.Errorf("%w, with exit code %d: %s", err, exit.Code, exit.Log)
 	}
-	w.log.Warn("a worker of cells has ended", "worker", w.sandbox.ID(), "error", err)
 	why := unavailable("the sandbox's worker has ended", err)
 	w.mu.Lock()
+	if !w.removed {
+		w.log.Warn("a worker of cells has ended", "worker", w.sandbox.ID(), "error", err)
+	}
 	if w.why == nil {
 		w.why = why
 	}
@@ -92,15 +95,19 @@ func (w *worker) serve(up chan struct{}, forget func()) {
 		c.stream.End(why)
 		c.leave(nil) // what there is of it ends with its worker
 	}
-	w.remove()
-}
-
-func (w *worker) remove() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	if err := w.sandbox.Kill(ctx); err != nil {
+	if err := w.remove(); err != nil {
 		w.log.Warn("a worker of cells could not be removed", "worker", w.sandbox.ID(), "error", err)
 	}
+}
+
+// remove removes the container, and with it all cells.
+func (w *worker) remove() error {
+	w.mu.Lock()
+	w.removed = true
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return w.sandbox.Kill(ctx)
 }
 
 func (w *worker) failure() error {
@@ -183,7 +190,9 @@ func (w *worker) retire() {
 	case <-last:
 	case <-w.ended:
 	}
-	w.remove()
+	if err := w.remove(); err != nil {
+		w.log.Warn("a worker of cells could not be removed", "worker", w.sandbox.ID(), "error", err)
+	}
 }
 
 func (w *worker) cell(number uint32) *cell {

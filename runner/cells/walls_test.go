@@ -171,3 +171,18 @@ func spec(t *testing.T, code string) runner.Spec {
 	limits.Timeout = 2 * time.Minute // programs of all kinds, one after the other
 	return runner.Spec{ID: "walls", Environment: environment(t), StopOnError: true, Limits: limits, Notebook: runnertest.Notebook(code)}
 }
+
+// TestNothingIsDrawnTwice: cells are forked from one process, and nothing of chance is the same
+// in two of them. Forks of the same sources draw differently too.
+func TestNothingIsDrawnTwice(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	source, err := os.ReadFile(filepath.Join("testdata", "chance.py"))
+	require.NoError(t, err)
+	seen := map[string]string{}
+	for range 3 {
+		for name, drawn := range runCode(t, engine, string(source)).(map[string]any) {
+			require.NotContains(t, seen, drawn, name)
+			seen[drawn.(string)] = name
+		}
+	}
+}

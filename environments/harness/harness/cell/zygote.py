@@ -20,6 +20,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import struct
 import sys
 import tempfile
@@ -113,11 +114,14 @@ def imports(harness: str, modules: list[str]) -> None:
     warm.executor_without_exporters()
     warm.notebook_format()
     importlib.import_module(harness)
+    from harness.kernel import start
     from harness.kernel.application import IPKernelApp
 
     os.environ.update(IMPORTING)
     IPKernelApp.modules = modules
     IPKernelApp.instance().prepare()
+    IPKernelApp.not_of_kernels = start.of_harness()
+    _seed_openssl()  # which has it set itself up
     for name in IMPORTING:
         del os.environ[name]
 
@@ -131,9 +135,12 @@ def start_anew() -> None:
     tempfile._name_sequence = None  # type: ignore[attr-defined]
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
-    if "_ssl" in sys.modules:
-        seed = os.urandom(32)
-        sys.modules["_ssl"].RAND_add(seed, float(len(seed)))
+    _seed_openssl()
+
+
+def _seed_openssl() -> None:
+    seed = os.urandom(32)
+    ssl.RAND_add(seed, float(len(seed)))
 
 
 class Nursery:

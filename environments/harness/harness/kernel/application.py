@@ -275,6 +275,7 @@ class IPKernelApp(kernelapp.IPKernelApp):
     modules: ClassVar[list[str]] = []  # to import beforehand
     hurry: ClassVar[int] = -1  # descriptor; once its other end is closed, nothing more is imported
     early: ClassVar[list[str]] = []  # top-level names of what was imported beforehand
+    not_of_kernels: ClassVar[list[str]] = []  # modules to forget, if that is known beforehand
     ending = Ending()
     _prepares = False  # what needs a socket, a thread or a stream is left for later
     _prepared = False
@@ -288,6 +289,7 @@ class IPKernelApp(kernelapp.IPKernelApp):
         self._prepares, self._prepared = False, True
         self._import_in_shell()
         self._rehearse()
+        self.ending.begin()
         self._folder = list(_contents(self.ipython_dir))
         self._environment = dict(os.environ.items() - before.items())
 
@@ -403,11 +405,15 @@ class IPKernelApp(kernelapp.IPKernelApp):
         )
         logging.getLogger("matplotlib.font_manager").addFilter(Once())
         if self.hurry >= 0:
-            gc.disable()
-            self._import_in_shell()
-            gc.enable()
+            if not self._prepared:
+                gc.disable()
+                self._import_in_shell()
+                gc.enable()
             os.close(self.hurry)
-        self.ending.begin()
+        if self._prepared:
+            self.ending.count()
+        else:
+            self.ending.begin()
 
     def _import_in_shell(self) -> None:
         shell: Any = self.shell

@@ -206,7 +206,7 @@ class Kernel:
         self.rehearsed = choice.is_python and first and IPKernelApp.is_prepared()
         if not choice.is_python:
             self.manager.spawn_program(env)
-        elif first and not choice.libraries() & {name.partition(".")[0] for name in sys.modules}:
+        elif first and not choice.hides_imported():
             hurry = self.manager.fork_kernel(env, choice.modules)
         elif in_session:
             self.manager.spawn_kernel(env)

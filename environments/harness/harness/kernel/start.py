@@ -91,13 +91,17 @@ def fork(
     raise InKernelError
 
 
+def of_harness() -> list[str]:
+    """Return the names of modules that a file of the user's could have the name of."""
+    # And the packages of nbconvert, of which only a part is there.
+    return [n for n in sys.modules if n.partition(".")[0] in ("harness", "nbconvert")]
+
+
 def _forget_harness() -> None:
-    """Leave no module that a file of the user's could have the name of."""
+    """Leave none of them in a kernel."""
     sys.path.remove(PROGRAMS)
-    for name in list(sys.modules):
-        # And the packages of nbconvert, of which only a part is there.
-        if name.partition(".")[0] in ("harness", "nbconvert"):
-            del sys.modules[name]
+    for name in IPKernelApp.not_of_kernels or of_harness():
+        sys.modules.pop(name, None)
 
 
 def _set_arguments(connection_file: str) -> None:

@@ -186,3 +186,18 @@ func TestNothingIsDrawnTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestOrphansAreBuried: processes that nobody waits for leave nothing, or after 256 of them a run would have no
+// more processes.
+func TestOrphansAreBuried(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	got := runCode(t, engine, `import os, json, time
+for _ in range(200):
+    if os.fork() == 0:
+        os.fork()
+        os._exit(0)
+    os.wait()
+time.sleep(0.5)
+print(json.dumps([p for p in os.listdir("/proc") if p.isdigit() and "State:\tZ" in open(f"/proc/{p}/status").read()]))`)
+	require.Empty(t, got)
+}

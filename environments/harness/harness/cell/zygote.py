@@ -76,8 +76,8 @@ _FIELDS: dict[str, type] = {
 
 
 def serve(harness: str) -> None:
-    """Fork cells until the supervisor is gone. Returns in each cell, as its harness: the module
-    that is named is what that goes on with."""
+    """Fork cells until the supervisor is gone. Returns in each cell, as its harness, which is
+    the child of the cell's first process. The module that is named is what that goes on with."""
     control = socket.socket(fileno=CONTROL)
     setup = Setup.read(control.recv(MAX_MESSAGE))
     tree.build(setup.groups, setup.masked)
@@ -101,7 +101,7 @@ def serve(harness: str) -> None:
         start_anew()
         privileges.settle()
         names.write()
-        sockets.begin()
+        sockets.begin_as_init()
         warm.home()
     except BaseException:  # noqa: BLE001 - a fork must never return as what it is not
         traceback.print_exc()

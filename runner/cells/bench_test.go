@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,4 +73,69 @@ func used(b *testing.B, service string, more ...string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
 	require.NoError(b, err)
 	return n
+}
+
+// BenchmarkWaiting opens a hundred cells, and says what each of them holds while it waits.
+func BenchmarkWaiting(b *testing.B) {
+	const cells = 100
+	service := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	engine, env := newEngine(b, service), environment(b)
+	open := func() runner.Sandbox {
+		s, err := engine.Start(b.Context(), env, runner.DefaultLimits())
+		require.NoError(b, err)
+		require.NoError(b, runnertest.Ready(s))
+		return s
+	}
+	first := open()
+	for range b.N {
+		var waiting [cells]runner.Sandbox
+		var all sync.WaitGroup
+		begun := time.Now()
+		for i := range waiting {
+			all.Go(func() { waiting[i] = open() })
+		}
+		all.Wait()
+		b.ReportMetric(time.Since(begun).Seconds(), "s/100-ready")
+		time.Sleep(time.Second)
+		b.ReportMetric(float64(charged(b, service))/cells/1e6, "charged-MB/cell")
+		b.ReportMetric(float64(shares(b, service))/cells/1e3, "pss-MB/cell")
+		for _, s := range waiting {
+			require.NoError(b, s.Kill(b.Context()))
+		}
+	}
+	require.NoError(b, first.Kill(b.Context()))
+}
+
+// charged is the memory that the kernel has counted for cells, bytes.
+func charged(b *testing.B, service string) (sum int64) {
+	paths, err := filepath.Glob(filepath.Join("/sys/fs/cgroup/memory/notebox", service, "worker-*/cell-*/memory.usage_in_bytes"))
+	require.NoError(b, err)
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		require.NoError(b, err)
+		n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
+		require.NoError(b, err)
+		sum += n
+	}
+	return sum
+}
+
+// shares is the proportional size of the processes of cells, kB: of a page that several have,
+// each has a part.
+func shares(b *testing.B, service string) (sum int64) {
+	paths, err := filepath.Glob(filepath.Join("/sys/fs/cgroup/memory/notebox", service, "worker-*/cell-*/cgroup.procs"))
+	require.NoError(b, err)
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		require.NoError(b, err)
+		for pid := range strings.FieldsSeq(string(raw)) {
+			rollup, err := os.ReadFile(filepath.Join("/proc", pid, "smaps_rollup"))
+			require.NoError(b, err)
+			_, after, _ := strings.Cut(string(rollup), "\nPss:")
+			n, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+			require.NoError(b, err)
+			sum += n
+		}
+	}
+	return sum
 }

@@ -192,7 +192,7 @@ func TestNothingIsDrawnTwice(t *testing.T) {
 func TestOrphansAreBuried(t *testing.T) {
 	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
 	got := runCode(t, engine, `import os, json, time
-for _ in range(200):
+for _ in range(300):
     if os.fork() == 0:
         os.fork()
         os._exit(0)

@@ -28,7 +28,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from harness.cell import tree, walls
+from harness.cell import immortal, tree, walls
 from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, mount, unmount
 from harness.kernel import warm
 from harness.system import names, privileges, sockets
@@ -90,6 +90,7 @@ def serve(harness: str) -> None:
         unmount(folder)
     walls.bound()
     gc.collect()
+    immortal.immortalize()
     gc.freeze()
     threads = os.listdir("/proc/self/task")
     if len(threads) > 1:

@@ -49,10 +49,8 @@ func newGroups(folder, name string) (*groups, error) {
 	if err := g.sweep(); err != nil {
 		return nil, err
 	}
-	for _, controller := range controllers {
-		if err := os.Mkdir(g.path(controller), 0o755); err != nil {
-			return nil, err
-		}
+	if err := g.mkdir(); err != nil {
+		return nil, err
 	}
 	lock, err := os.Open(g.path(controllers[0]))
 	if err != nil {
@@ -119,12 +117,20 @@ func (g *groups) folders() map[string]string {
 
 func name(cell uint32) string { return "cell-" + strconv.FormatUint(uint64(cell), 10) }
 
-// make makes the groups of a cell, with its limits.
-func (g *groups) make(cell uint32, o wire.Open) error {
+// mkdir makes a group of each controller. Two of these may be in one place, as links.
+func (g *groups) mkdir(more ...string) error {
 	for _, controller := range controllers {
-		if err := os.Mkdir(g.path(controller, name(cell)), 0o755); err != nil {
+		if err := os.Mkdir(g.path(controller, more...), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
+	}
+	return nil
+}
+
+// make makes the groups of a cell, with its limits.
+func (g *groups) make(cell uint32, o wire.Open) error {
+	if err := g.mkdir(name(cell)); err != nil {
+		return err
 	}
 	memory := strconv.FormatInt(o.Memory, 10)
 	for _, set := range []struct{ controller, file, value string }{

@@ -45,8 +45,13 @@ var _ runner.Host = (*Engine)(nil)
 
 // StartWorker implements runner.Host.
 func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runner.Sandbox, runner.Walls, error) {
-	if _, err := e.info(ctx); err != nil {
+	info, err := e.info(ctx)
+	switch {
+	case err != nil:
 		return nil, runner.Walls{}, err
+	case info.CgroupVersion != "1" || info.CgroupDriver != "cgroupfs":
+		return nil, runner.Walls{}, unavailable("this host cannot have cells", fmt.Errorf(
+			"cells need cgroup v1 and the driver cgroupfs so far; the Docker daemon has v%s and %s", info.CgroupVersion, info.CgroupDriver))
 	}
 	profile, err := workerProfile()
 	if err != nil {
@@ -105,7 +110,8 @@ func (e *Engine) workerHost(profile string) *container.HostConfig {
 	no, pids := false, int64(workerPids)
 	h := hostConfig(runner.Limits{Memory: workerMemory, Pids: workerPids, DataSize: 1 << 20, TmpSize: 1 << 20, Inodes: 64}, e.options.Runtime, 0, int(e.cores.Load()))
 	h.Init = &no // the supervisor is: what it ends with ends all
-	h.SecurityOpt = []string{"no-new-privileges:true", "seccomp=" + profile}
+	// Docker's profile for AppArmor forbids mounts.
+	h.SecurityOpt = []string{"no-new-privileges:true", "seccomp=" + profile, "apparmor=unconfined"}
 	h.MaskedPaths, h.ReadonlyPaths = []string{}, []string{}
 	h.NanoCPUs, h.PidsLimit = 0, &pids
 	h.CgroupParent = "/notebox/" + e.options.ServiceID

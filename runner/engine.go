@@ -38,9 +38,14 @@ type Keeper interface {
 
 // Host is an Engine that starts workers too: containers that many cells are in.
 type Host interface {
-	Engine
-	// StartWorker is Start of the supervisor of an environment's image.
-	StartWorker(ctx context.Context, env Environment) (Sandbox, Walls, error)
+	Keeper
+	// StartWorker is Start of the supervisor of an environment's image. token is a secret
+	// of the worker, which AttachWorker finds again.
+	StartWorker(ctx context.Context, env Environment) (s Sandbox, token []byte, w Walls, err error)
+	// AttachWorker opens a new stream to a worker of an earlier process of this service, by
+	// its id. The error is ErrNoSandbox where this service has none of that name that runs.
+	// Reap leaves it.
+	AttachWorker(ctx context.Context, id string) (s Sandbox, token []byte, err error)
 }
 
 // Walls are what a worker is told of the cells that it is to make.

@@ -30,16 +30,81 @@ type cell struct {
 	s      *supervisor
 	number uint32
 	open   wire.Open
-	stream *wire.Stream
 	log    tail
 	status chan int // from the zygote, once
 
 	once   sync.Once
 	killed chan struct{} // closed when the service wants it gone
+
+	mu     sync.Mutex
+	stream *wire.Stream  // the service's end
+	ours   *net.UnixConn // the cell's; nil before it is there
+	copied chan struct{} // closed when nothing of the stream goes to the cell any more
+	kept   bool
+	over   bool // it has ended by itself
 }
 
 func newCell(s *supervisor, number uint32, o wire.Open) *cell {
-	return &cell{s: s, number: number, open: o, stream: s.link.Stream(number), status: make(chan int, 1), killed: make(chan struct{})}
+	return &cell{s: s, number: number, open: o, stream: s.link.Stream(number), copied: closed, status: make(chan int, 1), killed: make(chan struct{})}
+}
+
+// closed is a channel that is.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// isKept reports whether the cell outlives its service: one that has ended does not.
+func (c *cell) isKept() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kept && !c.over
+}
+
+// keep has the cell outlive its service.
+func (c *cell) keep() {
+	c.mu.Lock()
+	c.kept = true
+	c.mu.Unlock()
+	c.s.groups.keep(c.number)
+	_ = c.s.link.Send(wire.KindKept, c.number, nil)
+}
+
+// attach begins the stream anew.
+func (c *cell) attach() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.stream.Close()
+	// In this order: what comes after the answer is the new stream's.
+	_ = c.s.link.Send(wire.KindHere, c.number, nil)
+	c.stream = c.s.link.Stream(c.number)
+	if c.ours != nil {
+		c.copy()
+	}
+}
+
+// copy moves what the service says to the cell, after what an earlier one has said. The lock
+// is held.
+func (c *cell) copy() {
+	stream, ours, before, copied := c.stream, c.ours, c.copied, make(chan struct{})
+	c.copied = copied
+	go func() {
+		defer close(copied)
+		<-before
+		_, err := io.Copy(ours, stream)
+		if err == nil { // the stream does not end; the cell did
+			err = io.EOF
+		}
+		stream.End(err)
+	}()
+}
+
+// current is the service's end of the stream.
+func (c *cell) current() *wire.Stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stream
 }
 
 func (c *cell) kill() { c.once.Do(func() { close(c.killed) }) }
@@ -61,19 +126,22 @@ func (c *cell) run() {
 		c.tellEnd()
 		<-c.killed
 	}
-	c.stream.Close()
+	c.current().Close()
 	c.s.zygote.forget(c.number)
 	c.s.forget(c.number)
-	_ = c.s.link.SendJSON(wire.KindGone, c.number, gone)
+	_ = c.s.current().SendJSON(wire.KindGone, c.number, gone)
 }
 
 func (c *cell) tellEnd() {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
 	ended := wire.Ended{Code: -1, Log: c.log.String()}
 	select {
 	case ended.Code = <-c.status:
 	case <-time.After(statusTimeout):
 	}
-	_ = c.s.link.SendJSON(wire.KindEnded, c.number, ended)
+	_ = c.s.current().SendJSON(wire.KindEnded, c.number, ended)
 }
 
 // live returns when no process of the cell is left, and all that it has sent is on its way
@@ -96,13 +164,10 @@ func (c *cell) live() error {
 		return err
 	}
 	defer process.close()
-	go func() { // to the cell
-		_, err := io.Copy(ours, c.stream)
-		if err == nil { // the stream does not end; the cell did
-			err = io.EOF
-		}
-		c.stream.End(err)
-	}()
+	c.mu.Lock()
+	c.ours = ours
+	c.copy()
+	c.mu.Unlock()
 	sent := make(chan struct{})
 	go func() { c.send(ours); close(sent) }()
 	select {
@@ -116,19 +181,18 @@ func (c *cell) live() error {
 	}
 	process.kill()
 	<-process.ended
-	c.stream.Close()
+	c.current().Close()
 	return nil
 }
 
-// send moves what the cell writes to the service.
+// send moves what the cell writes to the service that is there. What is for one that is not is
+// lost.
 func (c *cell) send(ours *net.UnixConn) {
 	buffer := make([]byte, piece)
 	for {
 		n, err := ours.Read(buffer)
 		if n > 0 {
-			if _, err := c.stream.Write(buffer[:n]); err != nil {
-				return
-			}
+			_, _ = c.current().Write(buffer[:n])
 		}
 		if err != nil {
 			return

@@ -160,18 +160,28 @@ func (g *groups) join(cell uint32, pid int) error {
 	return nil
 }
 
+// keep has those who look at the host see that a cell is a session's.
+func (g *groups) keep(cell uint32) {
+	for _, controller := range controllers {
+		_ = os.Rename(g.path(controller, name(cell)), g.path(controller, keptName(cell)))
+	}
+}
+
+func keptName(cell uint32) string { return "session-" + strconv.FormatUint(uint64(cell), 10) }
+
 // remove removes the groups of a cell that has ended.
 func (g *groups) remove(cell uint32) error {
 	var all []error
 	for _, controller := range controllers {
-		path := g.path(controller, name(cell))
-		err := unix.Rmdir(path)
-		for tries := 0; err == unix.EBUSY && tries < removeTries; tries++ {
-			time.Sleep(removePause)
-			err = unix.Rmdir(path)
-		}
-		if err != nil && err != unix.ENOENT {
-			all = append(all, fmt.Errorf("remove %s: %w", path, err))
+		for _, path := range []string{g.path(controller, name(cell)), g.path(controller, keptName(cell))} {
+			err := unix.Rmdir(path)
+			for tries := 0; err == unix.EBUSY && tries < removeTries; tries++ {
+				time.Sleep(removePause)
+				err = unix.Rmdir(path)
+			}
+			if err != nil && err != unix.ENOENT {
+				all = append(all, fmt.Errorf("remove %s: %w", path, err))
+			}
 		}
 	}
 	return errors.Join(all...)

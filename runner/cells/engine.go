@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -40,6 +41,8 @@ type Engine struct {
 	mu      sync.Mutex
 	workers map[string]*starting // that take cells, by image
 	renewed map[string]*starting // that are to take their place
+	earlier map[string]*starting // that take no cells any more, or are of earlier processes, by their ids
+	adopted map[*cell]bool
 	closed  bool
 	closing context.Context // of starts
 	close   context.CancelFunc
@@ -56,7 +59,7 @@ type starting struct {
 // New returns an engine on a host. It starts nothing yet.
 func New(host runner.Host, o Options) *Engine {
 	o.Runs, o.Age = cmp.Or(o.Runs, DefaultRuns), cmp.Or(o.Age, DefaultAge)
-	e := &Engine{host: host, options: o, workers: map[string]*starting{}, renewed: map[string]*starting{}}
+	e := &Engine{host: host, options: o, workers: map[string]*starting{}, renewed: map[string]*starting{}, earlier: map[string]*starting{}, adopted: map[*cell]bool{}}
 	e.closing, e.close = context.WithCancel(context.Background())
 	return e
 }
@@ -82,7 +85,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 			if err != nil {
 				return nil, err
 			}
-			return c, nil
+			return &sandbox{c, c.current()}, nil
 		}
 	}
 }
@@ -138,6 +141,7 @@ func (e *Engine) renew(env runner.Environment, old *starting) {
 		replaced := s.err == nil && e.workers[env.Image] == old && !e.closed
 		if replaced {
 			e.workers[env.Image] = s
+			e.earlier[old.worker.sandbox.ID()] = old
 		}
 		e.mu.Unlock()
 		switch {
@@ -157,6 +161,7 @@ func (e *Engine) forget(image string, s *starting) {
 	if e.workers[image] == s {
 		delete(e.workers, image)
 	}
+	maps.DeleteFunc(e.earlier, func(_ string, other *starting) bool { return other == s })
 }
 
 // started reports whether a worker is up.
@@ -181,34 +186,128 @@ func (e *Engine) Probe(ctx context.Context, env runner.Environment, limits runne
 	return errors.Join(err, s.Kill(ctx))
 }
 
-// Reap implements runner.Engine.
-func (e *Engine) Reap(ctx context.Context) (int, error) { return e.host.Reap(ctx) }
+var _ runner.Keeper = (*Engine)(nil)
+
+// Keep implements runner.Keeper.
+func (e *Engine) Keep(ctx context.Context, s runner.Sandbox) (string, error) {
+	mine, ok := s.(*sandbox)
+	if !ok {
+		return e.host.Keep(ctx, s)
+	}
+	if err := mine.cell.keep(ctx); err != nil {
+		return "", unavailable("a sandbox could not be kept", err)
+	}
+	return mine.ID(), nil
+}
+
+// Adopt implements runner.Keeper.
+func (e *Engine) Adopt(ctx context.Context, name string) (runner.Sandbox, error) {
+	id, number, ok := parseKept(name)
+	if !ok {
+		return e.host.Adopt(ctx, name)
+	}
+	w, err := e.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	c := w.cell(number)
+	if c == nil || !c.kept.Load() {
+		return nil, fmt.Errorf("%w: %q is no session's", runner.ErrNoSandbox, name)
+	}
+	s, err := c.attach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.adopted[c] = true
+	e.mu.Unlock()
+	return s, nil
+}
+
+// find returns a worker by its id: one of this process's, or one of an earlier process, which
+// it comes to.
+func (e *Engine) find(ctx context.Context, id string) (*worker, error) {
+	e.mu.Lock()
+	for _, s := range slices.Concat(slices.Collect(maps.Values(e.workers)), slices.Collect(maps.Values(e.renewed))) {
+		if s.started() && s.worker.sandbox.ID() == id {
+			e.mu.Unlock()
+			return s.worker, nil
+		}
+	}
+	s := e.earlier[id]
+	if s == nil {
+		s = &starting{done: make(chan struct{})}
+		e.earlier[id] = s
+		e.work.Go(func() {
+			defer close(s.done)
+			ctx, cancel := context.WithTimeout(e.closing, startTimeout)
+			defer cancel()
+			forget := func() { e.forget("", s) }
+			if s.worker, s.err = attachWorker(ctx, e.host, id, e.options, forget); s.err != nil {
+				forget()
+			}
+		})
+	}
+	e.mu.Unlock()
+	select {
+	case <-s.done:
+		return s.worker, s.err
+	case <-ctx.Done():
+		return nil, unavailable("adopting a sandbox took too long", ctx.Err())
+	}
+}
+
+// Reap implements runner.Engine. A worker of an earlier process is one, and so is each cell
+// that it has kept and nobody has adopted.
+func (e *Engine) Reap(ctx context.Context) (int, error) {
+	reaped, err := e.host.Reap(ctx)
+	e.mu.Lock()
+	earlier := slices.Collect(maps.Values(e.earlier))
+	e.mu.Unlock()
+	errs := []error{err}
+	for _, s := range earlier {
+		if !s.started() {
+			continue
+		}
+		for _, c := range s.worker.all() {
+			e.mu.Lock()
+			adopted := e.adopted[c]
+			e.mu.Unlock()
+			if c.inherited && !adopted {
+				errs = append(errs, c.kill(ctx))
+				reaped++
+			}
+		}
+	}
+	return reaped, errors.Join(errs...)
+}
 
 // Ready implements runner.Engine.
 func (e *Engine) Ready(ctx context.Context, env runner.Environment) error {
 	return e.host.Ready(ctx, env)
 }
 
-// Close removes the workers, and all cells with them.
+// Close removes the workers, and all cells with them; but a worker with cells that are kept
+// stays with these.
 func (e *Engine) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	e.mu.Lock()
 	e.closed = true
 	e.close()
-	all := slices.AppendSeq(slices.Collect(maps.Values(e.workers)), maps.Values(e.renewed))
+	all := slices.Concat(slices.Collect(maps.Values(e.workers)), slices.Collect(maps.Values(e.renewed)), slices.Collect(maps.Values(e.earlier)))
 	e.mu.Unlock()
 	var errs []error
 	for _, s := range all {
 		select {
 		case <-s.done:
 			if s.worker != nil {
-				errs = append(errs, s.worker.remove())
+				errs = append(errs, s.worker.close())
 			}
 		case <-ctx.Done():
 			errs = append(errs, ctx.Err())
 		}
 	}
-	e.work.Wait() // workers that were renewed end with their cells, which have ended
+	e.work.Wait()
 	return errors.Join(errs...)
 }

@@ -77,7 +77,7 @@ func newEngineOf(t testing.TB, service string, o cells.Options) *cells.Engine {
 // left asks the host's kernel: a cell is there as long as its control group is, or, if its
 // worker is no more, as long as a process is in it.
 func left(t *testing.T, service string) (names []string) {
-	paths, err := filepath.Glob("/sys/fs/cgroup/memory/notebox/" + service + "/worker-*/cell-*")
+	paths, err := filepath.Glob("/sys/fs/cgroup/memory/notebox/" + service + "/worker-*/*-*")
 	require.NoError(t, err)
 	for _, path := range paths {
 		worker := strings.TrimPrefix(filepath.Base(filepath.Dir(path)), "worker-")

@@ -2,9 +2,12 @@ package cells
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,31 +48,68 @@ type worker struct {
 
 // startWorker returns when cells can be opened. forget is called when it has ended.
 func startWorker(ctx context.Context, host runner.Host, env runner.Environment, o Options, forget func()) (*worker, error) {
-	sandbox, walls, err := host.StartWorker(ctx, env)
+	sandbox, token, walls, err := host.StartWorker(ctx, env)
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{sandbox: sandbox, walls: walls, link: wire.NewLink(sandbox), log: o.Log, ended: make(chan struct{}), born: time.Now(), cells: map[uint32]*cell{}}
+	w := newWorker(sandbox, o.Log)
+	w.walls = walls
 	up := make(chan struct{})
 	go w.serve(up, forget)
 	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
-		Name: sandbox.ID(), Modules: o.Modules(env.Name), FirstUser: walls.FirstUser, Users: walls.Users,
+		Name: sandbox.ID(), Token: token, Modules: o.Modules(env.Name), FirstUser: walls.FirstUser, Users: walls.Users,
 		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
 	})
 	if err == nil {
-		select {
-		case <-up:
-			go w.ping()
-			return w, nil
-		case <-w.ended:
-			err = w.failure()
-		case <-ctx.Done():
-			err = unavailable("starting a sandbox took too long", ctx.Err())
-		}
+		err = w.await(ctx, up)
 	}
-	removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	return nil, errors.Join(err, sandbox.Kill(removing))
+	if err != nil {
+		return nil, errors.Join(err, w.remove())
+	}
+	return w, nil
+}
+
+func newWorker(sandbox runner.Sandbox, log *slog.Logger) *worker {
+	return &worker{sandbox: sandbox, link: wire.NewLink(sandbox), log: log, ended: make(chan struct{}), born: time.Now(), cells: map[uint32]*cell{}}
+}
+
+// attachWorker comes to a worker of an earlier process. It takes no new cells.
+func attachWorker(ctx context.Context, host runner.Host, id string, o Options, forget func()) (*worker, error) {
+	sandbox, token, err := host.AttachWorker(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { sandbox.Close() })
+	defer stop()
+	nonce := make([]byte, wire.TokenSize)
+	_, _ = rand.Read(nonce)
+	if err := wire.Turn(sandbox, token, nonce); err != nil {
+		sandbox.Close()
+		return nil, unavailable("a sandbox's worker does not answer", err)
+	}
+	w := newWorker(sandbox, o.Log)
+	w.retired = make(chan struct{})
+	resumed := make(chan struct{})
+	go w.serve(resumed, forget)
+	if err := w.await(ctx, resumed); err != nil {
+		sandbox.Close()
+		return nil, err
+	}
+	go w.awaitLast()
+	return w, nil
+}
+
+// await returns when the worker has said that it is up.
+func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
+	select {
+	case <-up:
+		go w.ping()
+		return nil
+	case <-w.ended:
+		return w.failure()
+	case <-ctx.Done():
+		return unavailable("starting a sandbox took too long", ctx.Err())
+	}
 }
 
 // serve reads the stream to its end, which is the end of all cells.
@@ -91,13 +131,37 @@ func (w *worker) serve(up chan struct{}, forget func()) {
 	w.cells = map[uint32]*cell{}
 	w.mu.Unlock()
 	close(w.ended)
+	kept := false
 	for _, c := range cells {
-		c.stream.End(why)
-		c.leave(nil) // what there is of it ends with its worker
+		kept = kept || c.kept.Load()
+		c.current().End(why)
+		c.leave(nil) // what there is of it ends with its worker, or is the next process's
+	}
+	if kept { // another process may have come to it; one that has ended is removed by its end
+		w.sandbox.Close()
+		return
 	}
 	if err := w.remove(); err != nil {
 		w.log.Warn("a worker of cells could not be removed", "worker", w.sandbox.ID(), "error", err)
 	}
+}
+
+// all are the cells that there are.
+func (w *worker) all() []*cell {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.cells))
+}
+
+// close leaves a worker that has kept cells to the next process, and removes another.
+func (w *worker) close() error {
+	if !slices.ContainsFunc(w.all(), func(c *cell) bool { return c.kept.Load() }) {
+		return w.remove()
+	}
+	w.mu.Lock()
+	w.removed = true
+	w.mu.Unlock()
+	return w.sandbox.Close()
 }
 
 // remove removes the container, and with it all cells.
@@ -131,6 +195,27 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 		}
 		close(up)
 		return nil
+	case wire.KindResume:
+		resumed, err := wire.Decode[wire.Resumed](m)
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		for _, number := range resumed.Cells {
+			c := newCell(w, number)
+			c.kept.Store(true)
+			c.inherited = true
+			c.stream.End(errNotAdopted)
+			w.cells[number] = c
+		}
+		w.mu.Unlock()
+		close(up)
+		return nil
+	case wire.KindKept, wire.KindHere:
+		if c := w.cell(m.Cell); c != nil {
+			c.answered(m.Kind)
+		}
+		return nil
 	case wire.KindFailed:
 		failed, err := wire.Decode[wire.Failed](m)
 		if err != nil {
@@ -143,7 +228,7 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 			return err
 		}
 		if c := w.cell(m.Cell); c != nil {
-			c.stream.End(&runner.ExitError{Code: ended.Code, Log: ended.Log})
+			c.current().End(&runner.ExitError{Code: ended.Code, Log: ended.Log})
 		}
 		return nil
 	case wire.KindGone:
@@ -152,13 +237,17 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 			return err
 		}
 		c := w.cell(m.Cell)
-		if c == nil {
-			return fmt.Errorf("cell %d is gone, and was not there", m.Cell)
+		if c == nil { // an earlier process's
+			return nil
 		}
 		w.mu.Lock()
 		delete(w.cells, m.Cell)
 		if w.retired != nil && len(w.cells) == 0 {
-			close(w.retired)
+			select {
+			case <-w.retired:
+			default:
+				close(w.retired)
+			}
 		}
 		w.mu.Unlock()
 		if gone.Error != "" {
@@ -180,15 +269,26 @@ func (w *worker) worn(o Options) bool {
 // retire removes a worker that takes no cells any more, when its last one is gone.
 func (w *worker) retire() {
 	w.mu.Lock()
-	last := make(chan struct{})
-	w.retired = last
+	w.retired = make(chan struct{})
+	w.mu.Unlock()
+	w.awaitLast()
+}
+
+func (w *worker) awaitLast() {
+	w.mu.Lock()
+	last := w.retired
 	if len(w.cells) == 0 {
-		close(last)
+		select {
+		case <-last:
+		default:
+			close(last)
+		}
 	}
 	w.mu.Unlock()
 	select {
 	case <-last:
-	case <-w.ended:
+	case <-w.ended: // serve sees to the rest
+		return
 	}
 	if err := w.remove(); err != nil {
 		w.log.Warn("a worker of cells could not be removed", "worker", w.sandbox.ID(), "error", err)
@@ -230,7 +330,7 @@ func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
 		return nil, unavailable("starting a sandbox took too long", err)
 	}
 	w.last++
-	c := &cell{worker: w, number: w.last, stream: w.link.Stream(w.last), gone: make(chan struct{})}
+	c := newCell(w, w.last)
 	w.cells[c.number] = c
 	// In the order of their numbers; the supervisor reads at all times.
 	err := w.link.SendJSON(wire.KindOpen, c.number, wire.Open{

@@ -21,6 +21,7 @@ const (
 	labelEnvironment = "notebox.environment" // what it was started from
 	labelUser        = "notebox.user"        // the first of its ids; see users.go
 	labelUsers       = "notebox.users"       // how many, if it is a worker
+	labelToken       = "notebox.token"       // a worker's
 )
 
 // harnessFolder is root's, on a file system of its own: below /tmp, or any folder that code

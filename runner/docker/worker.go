@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
+	supervision "notebox/environments/supervisor/wire"
 	"notebox/runner"
 )
 
@@ -44,22 +47,25 @@ var builders = []string{
 var _ runner.Host = (*Engine)(nil)
 
 // StartWorker implements runner.Host.
-func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runner.Sandbox, runner.Walls, error) {
+func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runner.Sandbox, []byte, runner.Walls, error) {
 	info, err := e.info(ctx)
 	switch {
 	case err != nil:
-		return nil, runner.Walls{}, err
+		return nil, nil, runner.Walls{}, err
 	case info.CgroupVersion != "1" || info.CgroupDriver != "cgroupfs":
-		return nil, runner.Walls{}, unavailable("this host cannot have cells", fmt.Errorf(
+		return nil, nil, runner.Walls{}, unavailable("this host cannot have cells", fmt.Errorf(
 			"cells need cgroup v1 and the driver cgroupfs so far; the Docker daemon has v%s and %s", info.CgroupVersion, info.CgroupDriver))
 	}
 	profile, err := workerProfile()
 	if err != nil {
-		return nil, runner.Walls{}, err
+		return nil, nil, runner.Walls{}, err
 	}
 	var first int
+	token := make([]byte, supervision.TokenSize)
+	_, _ = rand.Read(token)
 	s, err := e.begin(ctx, func(ctx context.Context, name, id string) (*sandbox, error) {
 		c := workerConfig(env, e.labels(id, env))
+		c.Labels[labelToken] = hex.EncodeToString(token)
 		err := e.createAlone(ctx, name, workerUsers, c, func(user int) *container.HostConfig {
 			first = user
 			return e.workerHost(profile)
@@ -70,9 +76,9 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 		return e.run(ctx, name)
 	})
 	if err != nil {
-		return nil, runner.Walls{}, err
+		return nil, nil, runner.Walls{}, err
 	}
-	return s, runner.Walls{
+	return s, token, runner.Walls{
 		FirstUser: first,
 		Users:     workerUsers,
 		Masked:    masked(int(e.cores.Load())),
@@ -88,6 +94,34 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 			return all
 		},
 	}, nil
+}
+
+// AttachWorker implements runner.Host.
+func (e *Engine) AttachWorker(ctx context.Context, id string) (runner.Sandbox, []byte, error) {
+	if !strings.HasPrefix(id, namePrefix) {
+		return nil, nil, fmt.Errorf("%w: %q is no worker's", runner.ErrNoSandbox, id)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s, err := e.adopt(ctx, id)
+	if errors.Is(err, runner.ErrNoSandbox) {
+		return nil, nil, err
+	} else if err != nil {
+		return nil, nil, e.explain(err)
+	}
+	have, err := e.api.ContainerInspect(ctx, id)
+	var token []byte
+	if err == nil {
+		token, err = hex.DecodeString(have.Config.Labels[labelToken])
+	}
+	if err == nil && len(token) != supervision.TokenSize {
+		err = fmt.Errorf("%w: it is no worker", runner.ErrNoSandbox)
+	}
+	if err != nil {
+		s.Close()
+		return nil, nil, e.explain(err)
+	}
+	return s, token, nil
 }
 
 // ofMount leaves out of a list of options what is a flag of a mount, and not an option of the

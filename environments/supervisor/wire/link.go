@@ -17,6 +17,26 @@ type Link struct {
 	streams map[uint32]*Stream
 }
 
+// errOver is that the other side is another one now.
+var errOver = errors.New("wire: the link is over")
+
+// Over ends a link on this side: nothing more is written, and its streams are closed. answer
+// goes out instead, after the last message.
+func (l *Link) Over(answer []byte) error {
+	l.writing.Lock()
+	_, err := l.w.Write(answer)
+	l.w = nil
+	l.writing.Unlock()
+	l.mu.Lock()
+	streams := l.streams
+	l.streams = map[uint32]*Stream{}
+	l.mu.Unlock()
+	for _, s := range streams {
+		_ = s.Close()
+	}
+	return err
+}
+
 // NewLink returns a link that writes to w.
 func NewLink(w io.Writer) *Link { return &Link{w: w, streams: map[uint32]*Stream{}} }
 
@@ -29,6 +49,9 @@ func (l *Link) Send(kind Kind, cell uint32, payload []byte) error {
 	message = append(message, payload...)
 	l.writing.Lock()
 	defer l.writing.Unlock()
+	if l.w == nil {
+		return errOver
+	}
 	_, err := l.w.Write(message)
 	return err
 }

@@ -136,6 +136,8 @@ func (s *Stream) Close() error {
 	s.mu.Unlock()
 	s.link.mu.Lock()
 	defer s.link.mu.Unlock()
-	delete(s.link.streams, s.cell)
+	if s.link.streams[s.cell] == s {
+		delete(s.link.streams, s.cell)
+	}
 	return nil
 }

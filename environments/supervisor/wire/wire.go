@@ -13,7 +13,19 @@
 //	← gone                        Gone: nothing is left of it
 //
 // Pings go out all the while; a worker that hears nothing for Silence ends, and with it all
-// cells. Failed may come at any time: the worker has failed as a whole, and ends.
+// cells but those that are kept. Failed may come at any time: the worker has failed as a whole,
+// and ends.
+//
+// A cell can be kept, and outlives its service then:
+//
+//	→ keep, ← kept                the cell's number is its name
+//	→ attach, ← attached          its stream begins anew, with new windows; what was under way is lost
+//
+// A service that comes to a worker of an earlier one writes the worker's token (TokenSize
+// bytes, which setup brought) and a nonce of as many. The worker looks for the token in all
+// that it reads, also in the middle of a message; it ends all cells that are not kept, answers
+// with the nonce outside any message, and then with resumed. The service passes over all until
+// the nonce.
 //
 // Each side of a cell's stream begins with Window bytes of credit for the other, and gives
 // more as its reader takes what has come. So a cell whose reader is slow holds up itself
@@ -41,6 +53,11 @@ const (
 	KindOpen   Kind = 'O'
 	KindKill   Kind = 'K'
 	KindPing   Kind = 'P'
+	KindKeep   Kind = 'N'
+	KindKept   Kind = 'n'
+	KindAttach Kind = 'A'
+	KindHere   Kind = 'a' // attached
+	KindResume Kind = 'R' // Resumed
 	KindUp     Kind = 'U'
 	KindEnded  Kind = 'E'
 	KindGone   Kind = 'G'
@@ -59,6 +76,9 @@ const (
 	// maxControl bounds every other message, in bytes: a seccomp profile is 20 KB.
 	maxControl = 1 << 20
 	headerSize = 9
+	// TokenSize of a worker's token, and of a nonce, bytes: not to be guessed, nor to come up
+	// in what is sent by chance.
+	TokenSize = 32
 	// Silence is how long a worker waits for a byte of its service, which pings every
 	// PingInterval.
 	Silence      = 30 * time.Second
@@ -68,7 +88,8 @@ const (
 type (
 	// Setup is what a worker needs to know before it makes a cell.
 	Setup struct {
-		Name      string   `json:"name"`    // the worker's, for its control groups
+		Name      string   `json:"name"` // the worker's, for its control groups
+		Token     []byte   `json:"token"`
 		Modules   []string `json:"modules"` // that the zygote imports
 		FirstUser int      `json:"first_user"`
 		Users     int      `json:"users"` // how many ids from FirstUser on are the worker's
@@ -77,6 +98,11 @@ type (
 		ReadOnly []string          `json:"read_only"`
 		Sysctls  map[string]string `json:"sysctls"` // of the cell's network
 		Seccomp  json.RawMessage   `json:"seccomp"` // a profile of Docker's form, for what cells run
+	}
+	// Resumed says which cells are kept, and run.
+	Resumed struct {
+		Cells []uint32 `json:"cells"`
+		Last  uint32   `json:"last"` // the highest number so far
 	}
 	// Up says that cells can be opened.
 	Up struct {

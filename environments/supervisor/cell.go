@@ -16,7 +16,7 @@ import (
 
 const (
 	// startTimeout bounds a fork, which takes milliseconds on an idle machine.
-	startTimeout = 30 * time.Second
+	startTimeout = 10 * time.Second
 	// statusTimeout is how long the zygote may take to tell a status after the end.
 	statusTimeout = 2 * time.Second
 	// logTail is how much of a cell's last words is kept, bytes: a Python traceback.
@@ -24,6 +24,9 @@ const (
 	// pieces are read from a cell at one time, bytes.
 	piece = 16 << 10
 )
+
+// errUnborn is that the zygote does not fork.
+var errUnborn = errors.New("the zygote did not fork the cell")
 
 // cell is one, from open to gone.
 type cell struct {
@@ -116,6 +119,7 @@ func (c *cell) run() {
 	if err != nil {
 		fmt.Fprintf(&c.log, "%v\n", err)
 	}
+	unborn := errors.Is(err, errUnborn)
 	var gone wire.Gone
 	if err := c.s.groups.remove(c.number); err != nil {
 		gone.Error = err.Error()
@@ -123,7 +127,7 @@ func (c *cell) run() {
 	select {
 	case <-c.killed:
 	default:
-		c.tellEnd()
+		c.tellEnd(unborn)
 		<-c.killed
 	}
 	c.current().Close()
@@ -132,11 +136,15 @@ func (c *cell) run() {
 	_ = c.s.current().SendJSON(wire.KindGone, c.number, gone)
 }
 
-func (c *cell) tellEnd() {
+func (c *cell) tellEnd(unborn bool) {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
-	ended := wire.Ended{Code: -1, Log: c.log.String()}
+	ended := wire.Ended{Code: -1, Log: c.log.String(), Unborn: unborn}
+	if unborn {
+		_ = c.s.current().SendJSON(wire.KindEnded, c.number, ended)
+		return
+	}
 	select {
 	case ended.Code = <-c.status:
 	case <-time.After(statusTimeout):
@@ -207,7 +215,7 @@ func (c *cell) admit(ours *net.UnixConn) (*process, error) {
 	credentials := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
 	_, n, _, _, err := ours.ReadMsgUnix(hello[:], credentials)
 	if err != nil {
-		return nil, fmt.Errorf("the cell did not start: %w", err)
+		return nil, fmt.Errorf("%w: %w", errUnborn, err)
 	}
 	_ = ours.SetReadDeadline(time.Time{})
 	messages, err := unix.ParseSocketControlMessage(credentials[:n])

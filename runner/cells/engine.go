@@ -101,6 +101,11 @@ func (e *Engine) worker(ctx context.Context, env runner.Environment) (*worker, e
 	case s == nil:
 		s = e.start(env)
 		e.workers[env.Image] = s
+	case s.started() && s.worker.isSick():
+		e.earlier[s.worker.sandbox.ID()] = s
+		e.work.Go(s.worker.retire)
+		s = e.start(env)
+		e.workers[env.Image] = s
 	case s.started() && s.worker.worn(e.options) && e.renewed[env.Image] == nil:
 		e.renew(env, s)
 	}

@@ -43,6 +43,7 @@ type worker struct {
 	last    uint32        // number of a cell
 	why     error         // it has ended
 	removed bool          // by this side
+	sick    bool          // it makes no cells any more
 	retired chan struct{} // not nil: closed when no cell is left
 }
 
@@ -227,8 +228,13 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 		if err != nil {
 			return err
 		}
+		var why error = &runner.ExitError{Code: ended.Code, Log: ended.Log}
+		if ended.Unborn {
+			w.sicken(ended.Log)
+			why = unavailable("a sandbox could not be started", why)
+		}
 		if c := w.cell(m.Cell); c != nil {
-			c.current().End(&runner.ExitError{Code: ended.Code, Log: ended.Log})
+			c.current().End(why)
 		}
 		return nil
 	case wire.KindGone:
@@ -257,6 +263,22 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 		return nil
 	}
 	return fmt.Errorf("message %q", rune(m.Kind))
+}
+
+// sicken has the worker take no cells any more. Those that it has go on.
+func (w *worker) sicken(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.sick {
+		w.sick = true
+		w.log.Warn("a worker makes no cells any more; another takes its place", "worker", w.sandbox.ID(), "error", why)
+	}
+}
+
+func (w *worker) isSick() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sick
 }
 
 // worn reports whether a worker has served its time.

@@ -16,6 +16,7 @@ from typing import Any
 # machines of 64 bits with the lower half first (Include/object.h).
 _VERSIONS = ((3, 12), (3, 13))
 _IMMORTAL = 0xFFFFFFFF
+_MOST_LEVELS = 1000  # of references, one from the other; there are some fifty
 _COUNTED_LESS = 1 << 31  # what is above is immortal already
 
 
@@ -23,18 +24,22 @@ def immortalize() -> int:
     """Make them immortal, if it is known how; return how many that were."""
     if sys.version_info[:2] not in _VERSIONS or not _works():
         return 0
+    gc.unfreeze()  # or those that are frozen would not be among them
     seen: set[int] = set()
     level: list[Any] = gc.get_objects()
-    apart = {id(seen), id(level)}
-    while level:
-        new = [thing for thing in level if id(thing) not in seen]
+    apart: set[int] = set()
+    apart |= {id(seen), id(level), id(apart)}  # what grows while it is looked at
+    for _ in range(_MOST_LEVELS):
+        new = [thing for thing in level if id(thing) not in seen and id(thing) not in apart]
         apart |= {id(level), id(new)}
         seen.update(map(id, new))
+        if not new:
+            break
         # Also what the collector does not know, as it refers to nothing: text, numbers, code.
         level = [thing for thing in gc.get_referents(*new) if id(thing) not in seen]
     count = ctypes.c_uint32.from_address
     made = 0
-    for address in seen - apart:
+    for address in seen:
         if 0 < (field := count(address)).value < _COUNTED_LESS:
             field.value = _IMMORTAL
             made += 1

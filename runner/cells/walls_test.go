@@ -201,3 +201,15 @@ time.sleep(0.5)
 print(json.dumps([p for p in os.listdir("/proc") if p.isdigit() and "State:\tZ" in open(f"/proc/{p}/status").read()]))`)
 	require.Empty(t, got)
 }
+
+// TestAlgebraHasAllCores: the zygote has one thread, and what is forked from it is not kept
+// to that.
+func TestAlgebraHasAllCores(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	got := runCode(t, engine, `import ctypes, json, os, numpy
+path, = {line.split()[-1] for line in open("/proc/self/maps") if "numpy.libs" in line and "openblas" in line}
+threads = ctypes.CDLL(path).scipy_openblas_get_num_threads64_()
+a = numpy.random.rand(400, 400)
+print(json.dumps([threads == len(os.sched_getaffinity(0)), bool(numpy.allclose(a @ numpy.linalg.inv(a), numpy.eye(400)))]))`)
+	require.Equal(t, []any{true, true}, got)
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import functools
 import gc
 import importlib
@@ -51,6 +52,12 @@ MAX_SAID = 1000  # messages that are remembered
 ECHO_MS = 1000  # for it to have these turns, on a busy host
 
 
+# What sets the number of threads in the builds of OpenBLAS that NumPy and SciPy bring.
+OPENBLAS = tuple(
+    f"{prefix}openblas_set_num_threads{suffix}"
+    for prefix in ("scipy_", "")
+    for suffix in ("64_", "")
+)
 REHEARSALS = 30  # some code is made faster in steps, the last one after 16 runs
 HISTORY = "--HistoryManager.hist_file=:memory:"  # and not in the user's home
 
@@ -292,6 +299,7 @@ class IPKernelApp(kernelapp.IPKernelApp):
         self.ending.begin()
         self._folder = list(_contents(self.ipython_dir))
         self._environment = dict(os.environ.items() - before.items())
+        self._algebra = list(_openblas())
 
     def _rehearse(self) -> None:
         """Run cells that leave no trace, so that what they go through is as fast in a fork as it
@@ -327,6 +335,8 @@ class IPKernelApp(kernelapp.IPKernelApp):
         with Adopted(kernel):
             self.init_kernel()
         os.environ.update(self._environment)
+        for set_threads in self._algebra:
+            set_threads(len(os.sched_getaffinity(0)))
         kernel.shell.starting_dir = os.getcwd()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -433,6 +443,21 @@ class IPKernelApp(kernelapp.IPKernelApp):
                 traceback.print_exc()
         new = set(sys.modules) - self.of_every_kernel
         type(self).early = sorted({name.partition(".")[0] for name in new})
+
+
+def _openblas() -> Iterator[Callable[[int], object]]:
+    """Yield for each OpenBLAS in this process what sets how many threads it has.
+
+    Where kernels are forked from it has one, as a fork would be without the others.
+    """
+    with open("/proc/self/maps") as f:
+        paths = {line.split(maxsplit=5)[5].strip() for line in f if "openblas" in line}
+    for path in sorted(paths):
+        library = ctypes.CDLL(path)
+        for name in OPENBLAS:
+            if hasattr(library, name):
+                yield getattr(library, name)
+                break
 
 
 def _contents(folder: str) -> Iterator[tuple[Path, bytes | None]]:

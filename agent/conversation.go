@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,13 +73,7 @@ func (c *Conversation) Ask(ctx context.Context, q Question, sink Sink) (*Answer,
 	if err != nil {
 		return nil, err
 	}
-	if x.answer.Stopped != StoppedNot && text == "" {
-		text = x.answer.Stopped.sentence()
-	}
-	if text == "" {
-		text = StoppedNot.sentence()
-	}
-	x.answer.Text = c.links.Clean(text)
+	x.answer.Text = c.links.Clean(cmp.Or(text, x.answer.Stopped.sentence()))
 	return x.answer, nil
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,16 +22,19 @@ type span struct {
 type spans []span
 
 // whole is the end of the span that begins at a place; 0 if none does.
-func (s spans) whole(_ string, at int) int {
-	i, found := slices.BinarySearchFunc(s, at, func(a span, at int) int { return a.start - at })
-	if !found {
-		return 0
+func (s spans) whole(at int) int {
+	if i, found := s.find(at); found {
+		return s[i].stop
 	}
-	return s[i].stop
+	return 0
+}
+
+func (s spans) find(at int) (int, bool) {
+	return slices.BinarySearchFunc(s, at, func(a span, at int) int { return a.start - at })
 }
 
 func (s spans) covers(at int) bool {
-	i, found := slices.BinarySearchFunc(s, at, func(a span, at int) int { return a.start - at })
+	i, found := s.find(at)
 	return found || i > 0 && at < s[i-1].stop
 }
 
@@ -42,12 +46,7 @@ func (s *spans) add(a span) {
 
 // sorted leaves out what is within another.
 func (s spans) sorted() spans {
-	slices.SortFunc(s, func(a, b span) int {
-		if a.start != b.start {
-			return a.start - b.start
-		}
-		return b.stop - a.stop
-	})
+	slices.SortFunc(s, func(a, b span) int { return cmp.Or(a.start-b.start, b.stop-a.stop) })
 	out := s[:0]
 	for _, a := range s {
 		if len(out) == 0 || a.start >= out[len(out)-1].stop {

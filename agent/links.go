@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
@@ -98,7 +99,7 @@ func (l *Links) fillIn(answer string) string {
 	code := codeOf(answer)
 	var out strings.Builder
 	for at := 0; at < len(answer); {
-		if end := code.whole(answer, at); end > at {
+		if end := code.whole(at); end > at {
 			out.WriteString(l.ofCode(answer[at:end]))
 			at = end
 			continue
@@ -181,12 +182,7 @@ var reference = regexp.MustCompile(`^[ >]{0,8}\[[^\[\]]{1,200}\]:[ ]*<?$`)
 
 // imageNames gives images their links that are named as the tool named them.
 func (l *Links) imageNames(answer string) string {
-	names := make([]string, 0, len(l.names))
-	for name := range l.names {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(l.names)) {
 		for _, before := range []string{"](", "](sandbox:", "](attachment:", "](./"} {
 			answer = strings.ReplaceAll(answer, before+name+")", "]("+markdown.Target(l.names[name])+")")
 		}

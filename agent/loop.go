@@ -48,7 +48,10 @@ func (x *question) converse(ctx context.Context, r role, messages []Message) (sa
 		}
 		if last {
 			turn.Calls = nil
-			x.stop()
+			x.answer.Stopped = StoppedSteps
+			if x.failures > x.limits.Corrections {
+				x.answer.Stopped = StoppedCorrections
+			}
 		}
 		number(turn.Calls, x.steps)
 		messages = append(messages, Message{Role: RoleModel, Text: turn.Text, Calls: turn.Calls, Opaque: turn.Opaque})
@@ -69,16 +72,6 @@ func (x *question) converse(ctx context.Context, r role, messages []Message) (sa
 			x.answer.Stopped = StoppedTokens
 			return "", messages, nil
 		}
-	}
-}
-
-// stop says why the turn that is the last had to be.
-func (x *question) stop() {
-	switch {
-	case x.failures > x.limits.Corrections:
-		x.answer.Stopped = StoppedCorrections
-	default:
-		x.answer.Stopped = StoppedSteps
 	}
 }
 

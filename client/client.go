@@ -1,14 +1,12 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -18,6 +16,7 @@ type Options struct {
 	BaseURL string       // "http://127.0.0.1:8080"
 	Key     string       // API key; "": none
 	HTTP    *http.Client // nil: http.DefaultClient; ctx has the limit of time
+	Once    bool         // a full notebox is not asked again
 }
 
 // Client is a notebox over HTTP. It may be used concurrently.
@@ -26,22 +25,21 @@ type Client struct{ o Options }
 // New returns a Client.
 func New(o Options) *Client {
 	o.BaseURL = strings.TrimRight(o.BaseURL, "/")
-	if o.HTTP == nil {
-		o.HTTP = http.DefaultClient
-	}
+	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
 	return &Client{o}
 }
 
-// maxAnswer bounds an answer, in bytes: text and outputs of a run, without images.
+// maxAnswer bounds an answer, in bytes: text, outputs and images of a run.
 const maxAnswer = 64 << 20
 
 // Run is code to be executed.
 type Run struct {
 	Code     string
-	Language string        // "": the service's default
+	Language string        // "": the service's default, or the session's
 	Timeout  time.Duration // 0: the service's default
 	Files    []File        // to be put in /mnt/data before
 	Session  string        // to run in; "": a sandbox of its own
+	Images   bool          // Result.Raw has the bytes of images, in base64
 	// Dependencies are packages to be installed, in the language's notation; never of a
 	// run in a session.
 	Dependencies []string
@@ -59,23 +57,16 @@ type File struct {
 
 // Execute runs code and returns what became of it, whatever the code did.
 func (c *Client) Execute(ctx context.Context, r Run) (*Result, error) {
-	fields := [][2]string{{"code", r.Code}}
-	if r.Session != "" {
-		fields = append(fields, [2]string{"session", r.Session})
-	} else if r.Language != "" {
-		fields = append(fields, [2]string{"language", r.Language})
+	fields := form{{"code", r.Code}}
+	fields.text("session", r.Session)
+	fields.text("language", r.Language)
+	fields.seconds("timeout", r.Timeout)
+	fields.list(dependenciesField, r.Dependencies)
+	path := "/v1/execute"
+	if !r.Images {
+		path += "?images=url"
 	}
-	if len(r.Dependencies) > 0 {
-		list, err := json.Marshal(r.Dependencies)
-		if err != nil {
-			return nil, fmt.Errorf("notebox: %w", err)
-		}
-		fields = append(fields, [2]string{dependenciesField, string(list)})
-	}
-	if r.Timeout > 0 {
-		fields = append(fields, [2]string{"timeout", strconv.FormatFloat(r.Timeout.Seconds(), 'f', -1, 64)})
-	}
-	res, err := c.postForm(ctx, "/v1/execute?images=url", fields, r.Files, r.Tell != nil)
+	res, err := c.postForm(ctx, path, fields, r.Files, r.Tell != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -85,70 +76,37 @@ func (c *Client) Execute(ctx context.Context, r Run) (*Result, error) {
 	}
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("notebox: %w", err)
+		return nil, unread(err)
 	}
 	return readResult(raw)
 }
 
-// OpenSession starts a sandbox that lives on, with files in /mnt/data, and returns its id.
-func (c *Client) OpenSession(ctx context.Context, language string, files ...File) (id string, err error) {
-	if language == "" {
-		language = "python"
-	}
-	res, err := c.postForm(ctx, "/v1/sessions", [][2]string{{"language", language}}, files, false)
-	if err != nil {
-		return "", err
-	}
-	var session struct {
-		ID string `json:"id"`
-	}
-	if err := decode(res, &session); err != nil {
-		return "", err
-	}
-	if session.ID == "" {
-		return "", errors.New("notebox: the answer names no session")
-	}
-	return session.ID, nil
-}
-
-// CloseSession ends a session. It is no error if the session is gone already.
-func (c *Client) CloseSession(ctx context.Context, id string) error {
-	res, err := c.call(ctx, http.MethodDelete, "/v1/sessions/"+url.PathEscape(id))
-	var e *Error
-	if errors.As(err, &e) && e.NotThere() {
-		return nil
-	}
-	if err == nil {
-		res.Body.Close()
-	}
-	return err
-}
-
 // Environments asks what the notebox runs, and within which limits.
 func (c *Client) Environments(ctx context.Context) (*Environments, error) {
-	res, err := c.call(ctx, http.MethodGet, "/v1/environments")
-	if err != nil {
-		return nil, err
-	}
 	all := new(Environments)
-	return all, decode(res, all)
+	return all, c.get(ctx, "/v1/environments", all)
 }
 
 // Ready returns no error if the notebox can run code now. The Pool is nil if the notebox
 // does not tell.
 func (c *Client) Ready(ctx context.Context) (*Pool, error) {
-	res, err := c.call(ctx, http.MethodGet, "/readyz")
-	if err != nil {
-		return nil, err
-	}
 	var answer struct{ Pool *Pool }
-	err = decode(res, &answer)
+	err := c.get(ctx, "/readyz", &answer)
 	return answer.Pool, err
 }
 
-// call sends a request without a body.
-func (c *Client) call(ctx context.Context, method, path string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.o.BaseURL+path, nil)
+// get decodes what a GET is answered with.
+func (c *Client) get(ctx context.Context, path string, into any) error {
+	res, err := c.call(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	return decode(res, into)
+}
+
+// call sends a request. body may be nil.
+func (c *Client) call(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.o.BaseURL+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("notebox: %w", err)
 	}
@@ -165,7 +123,7 @@ func (c *Client) do(req *http.Request) (*http.Response, error) {
 		if req.Context().Err() != nil {
 			return nil, req.Context().Err()
 		}
-		return nil, fmt.Errorf("notebox: %w", err)
+		return nil, fmt.Errorf("notebox: %w", err) // which hides a password in the URL
 	}
 	if res.StatusCode < 300 {
 		return res, nil
@@ -178,7 +136,7 @@ func (c *Client) do(req *http.Request) (*http.Response, error) {
 func decode(res *http.Response, into any) error {
 	defer res.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("notebox: what answers is none: %w", err)
+		return unread(err)
 	}
 	return nil
 }

@@ -120,18 +120,52 @@ func TestSessions(t *testing.T) {
 		asked = append(asked, r.Method+" "+r.URL.EscapedPath())
 		w.WriteHeader(http.StatusNoContent)
 	}, problem(410, "", "gone"), problem(404, "", "nothing"), problem(403, "", "not yours"))
-	id, err := c.OpenSession(t.Context(), "r")
+	session, err := c.OpenSession(t.Context(), client.SessionOptions{Language: "r"})
 	require.NoError(t, err)
-	require.Equal(t, "ses_1", id)
+	require.Equal(t, "ses_1", session.ID)
 	require.NoError(t, c.CloseSession(t.Context(), "a/b"))
 	require.Equal(t, []string{"POST /v1/sessions r", "DELETE /v1/sessions/a%2Fb"}, asked)
-	require.NoError(t, c.CloseSession(t.Context(), id), "it was closed before")
-	require.NoError(t, c.CloseSession(t.Context(), id), "it was never there")
-	require.ErrorContains(t, c.CloseSession(t.Context(), id), "not yours")
+	for _, there := range []bool{false, false, true} { // closed before; never; another's
+		var refused *client.Error
+		require.ErrorAs(t, c.CloseSession(t.Context(), session.ID), &refused)
+		require.Equal(t, there, !refused.NotThere())
+	}
 
-	c = answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
-	_, err = c.OpenSession(t.Context(), "")
+	c = answering(t, func(w http.ResponseWriter, r *http.Request) {
+		require.Zero(t, r.ContentLength, "what asks for nothing is no form")
+		fmt.Fprint(w, "{}")
+	})
+	_, err = c.OpenSession(t.Context(), client.SessionOptions{})
 	require.ErrorContains(t, err, "names no session")
+}
+
+// TestFilesOfSessions: each call goes to its address, and its answer is read.
+func TestFilesOfSessions(t *testing.T) {
+	var asked string
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = r.Method + " " + r.RequestURI + " " + string(body)
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+		fmt.Fprint(w, `{"path":"/mnt/data/a","files":[{"path":"/mnt/data/a","kind":"file","bytes":3}],"more":true}`)
+	})
+	list, err := c.ListFiles(t.Context(), "s", "a b")
+	require.NoError(t, err)
+	require.Equal(t, "GET /v1/sessions/s/files?path=a+b&recursive=true ", asked)
+	require.Equal(t, client.FileList{Files: []client.FileEntry{{Path: "/mnt/data/a", Kind: "file", Bytes: 3}}, More: true}, list)
+	written, err := c.WriteFile(t.Context(), "s", "a", strings.NewReader("abc"))
+	require.NoError(t, err)
+	require.Equal(t, "PUT /v1/sessions/s/files/a abc", asked)
+	require.Equal(t, "/mnt/data/a", written.Path)
+	for path, want := range map[string]string{"a/b.txt": "a/b.txt", "a b?.txt": "a%20b%3F.txt", "../x": "%2E%2E/x", "": ""} {
+		content, err := c.ReadFile(t.Context(), "s/1", path)
+		require.NoError(t, err)
+		require.Equal(t, "GET /v1/sessions/s%2F1/files/"+want+" ", asked)
+		require.Equal(t, "text/csv", content.MediaType)
+		raw, err := io.ReadAll(content)
+		require.NoError(t, err)
+		require.Len(t, raw, int(content.Bytes))
+		require.NoError(t, content.Close())
+	}
 }
 
 func TestReady(t *testing.T) {
@@ -154,12 +188,69 @@ func TestReady(t *testing.T) {
 	require.EqualError(t, err, "notebox answered 503: no daemon")
 }
 
+// TestLengthOfForms: a form without files has a length, by which notebox gives it no place
+// among large requests.
+func TestLengthOfForms(t *testing.T) {
+	var length int64
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.Contains(t, string(body), `name="code"`)
+		length = r.ContentLength
+		if length > 0 {
+			require.Len(t, body, int(length))
+		}
+		fmt.Fprint(w, `{"status":"ok"}`)
+	})
+	_, err := c.Execute(t.Context(), client.Run{Code: "1"})
+	require.NoError(t, err)
+	require.Positive(t, length)
+	file := client.File{Name: "a", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("abc")), nil }}
+	_, err = c.Execute(t.Context(), client.Run{Code: "1", Files: []client.File{file}})
+	require.NoError(t, err)
+	require.EqualValues(t, -1, length, "files are not read before they are sent")
+}
+
+// TestRefusalsOfProxies: what is no problem+json is told as it came.
+func TestRefusalsOfProxies(t *testing.T) {
+	for _, c := range []struct {
+		desc         string
+		status       int
+		answer, want string
+	}{
+		{"a status that Go has no text for", 522, "the origin timed out", "522 status code 522 the origin timed out"},
+		{"without a word", 499, "", "499 status code 499"},
+		{"JSON of another kind", 502, `{"error":"x"}`, `502 Bad Gateway {"error":"x"}`},
+		{"a long page, cut within a character", 503, "x" + strings.Repeat("é", 1000), "503 Service Unavailable x" + strings.Repeat("é", 249)},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			_, err := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, c.answer)
+			}).Environments(t.Context())
+			var refused *client.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, c.want, refused.Detail)
+		})
+	}
+}
+
+func TestNoPasswordIsTold(t *testing.T) {
+	ts := httptest.NewServer(nil)
+	ts.Close()
+	c := client.New(client.Options{BaseURL: strings.Replace(ts.URL, "://", "://me:hidden@", 1)})
+	_, err := c.Environments(t.Context())
+	require.ErrorContains(t, err, "notebox: ")
+	require.NotContains(t, err.Error(), "hidden")
+}
+
 func TestWhatIsNoNotebox(t *testing.T) {
 	c := answering(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	_, err := c.Environments(t.Context())
-	require.ErrorContains(t, err, "what answers is none")
+	require.EqualError(t, err, "notebox's answer cannot be read: invalid character '<' looking for beginning of value")
+	require.ErrorIs(t, err, client.ErrUnread)
 	_, err = c.Execute(t.Context(), client.Run{Code: "1"})
-	require.ErrorContains(t, err, "the result")
+	require.EqualError(t, err, "notebox's answer cannot be read: invalid character '<' looking for beginning of value")
 }
 
 func TestFetch(t *testing.T) {

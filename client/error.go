@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,8 +38,17 @@ func (e *Error) OfDependencies() bool {
 	return e.Field == dependenciesField || strings.HasPrefix(e.Field, dependenciesField+"[")
 }
 
-// maxProblem bounds what is read of a refusal, in bytes.
-const maxProblem = 64 << 10
+// ErrUnread is an answer that is not what a notebox answers, or not whole.
+var ErrUnread = errors.New("notebox's answer cannot be read")
+
+func unread(err error) error { return fmt.Errorf("%w: %w", ErrUnread, err) }
+
+const (
+	// maxProblem bounds what is read of a refusal, in bytes.
+	maxProblem = 64 << 10
+	// maxDetail bounds what is told of a refusal that is no problem+json, in bytes.
+	maxDetail = 500
+)
 
 // problemOf reads a problem (RFC 9457), or whatever a proxy sends in its place.
 func problemOf(res *http.Response) *Error {
@@ -45,9 +56,8 @@ func problemOf(res *http.Response) *Error {
 	e := &Error{}
 	_ = json.Unmarshal(raw, e)
 	e.Status = res.StatusCode
-	if e.Detail == "" {
-		e.Detail = http.StatusText(res.StatusCode)
-	}
+	said := strings.ToValidUTF8(string(raw[:min(len(raw), maxDetail)]), "")
+	e.Detail = cmp.Or(e.Detail, strings.TrimSpace(res.Status+" "+said))
 	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
 		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
 		e.RetryAfter = time.Duration(max(seconds, 0)) * time.Second

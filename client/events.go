@@ -4,19 +4,19 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 )
 
 // errNoEnd is a stream of events that has none for its end.
-var errNoEnd = errors.New("notebox: the events broke off")
+var errNoEnd = unread(errors.New("the events broke off"))
 
 // readEvents reads a run's server-sent events to the last, and tells of the text that
 // the program puts out, and its installer before it.
 func readEvents(r io.Reader, tell func(text string)) (*Result, error) {
-	lines := bufio.NewScanner(io.LimitReader(r, maxAnswer))
-	lines.Buffer(nil, maxAnswer)
+	// Every output comes twice, the second time in the last event, which is one line.
+	lines := bufio.NewScanner(io.LimitReader(r, 2*maxAnswer))
+	lines.Buffer(nil, 2*maxAnswer)
 	name := ""
 	for lines.Scan() {
 		field, data, _ := strings.Cut(lines.Text(), ": ")
@@ -29,7 +29,7 @@ func readEvents(r io.Reader, tell func(text string)) (*Result, error) {
 		case name == "error":
 			e := &Error{}
 			if err := json.Unmarshal([]byte(data), e); err != nil {
-				return nil, fmt.Errorf("notebox: %w", err)
+				return nil, unread(err)
 			}
 			return nil, e
 		case name == "output" || name == "install":
@@ -40,7 +40,7 @@ func readEvents(r io.Reader, tell func(text string)) (*Result, error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("notebox: %w", err)
+		return nil, unread(err)
 	}
 	return nil, errNoEnd
 }

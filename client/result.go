@@ -1,9 +1,6 @@
 package client
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "encoding/json"
 
 // Result is what became of a run. Everything in it but the URLs is what an untrusted
 // program wrote.
@@ -70,7 +67,7 @@ type Usage struct {
 func readResult(raw []byte) (*Result, error) {
 	r := &Result{Raw: raw}
 	if err := json.Unmarshal(raw, r); err != nil {
-		return nil, fmt.Errorf("notebox: the result: %w", err)
+		return nil, unread(err)
 	}
 	return r, nil
 }
@@ -106,7 +103,7 @@ type Limits struct {
 	TimeoutSeconds    float64 `json:"timeout_seconds"`
 	MaxTimeoutSeconds float64 `json:"max_timeout_seconds"`
 	Network           bool    `json:"network"`
-	Sessions          bool    `json:"sessions"`
+	Sessions          *bool   `json:"sessions"` // nil, of an older notebox: it has them
 }
 
 // Pool is what a notebox has of sandboxes.

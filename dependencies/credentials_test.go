@@ -52,7 +52,7 @@ func TestSeparate(t *testing.T) {
 			found:  []Credential{{"https", "a.test:443", "/npm/", "Bearer tok"}},
 		},
 		{
-			desc: "npm's, in the clear where the registry is", file: "npmrc", given: "registry=http://a.test:81/\n//a.test:81/:_auth=YTpi\n", public: "registry=http://a.test:81/\n",
+			desc: "npm's, in the clear if the registry is", file: "npmrc", given: "registry=http://a.test:81/\n//a.test:81/:_auth=YTpi\n", public: "registry=http://a.test:81/\n",
 			found: []Credential{{"https", "a.test:81", "/", basicAB}, {"http", "a.test:81", "/", basicAB}},
 		},
 		{

@@ -42,7 +42,7 @@ func cutOff(err error) error {
 	}
 }
 
-// errNoRoom is the cause where all layers are in use.
+// errNoRoom is the cause if all layers are in use.
 var errNoRoom = errors.New("no layer can be removed")
 
 func noRoom() error {

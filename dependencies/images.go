@@ -17,7 +17,7 @@ type Images interface {
 	// ID returns what a reference stands for now, or an error that is ErrNoImage.
 	ID(ctx context.Context, ref string) (string, error)
 	// Commit makes an image of base and an archive of what belongs below
-	// /opt/dependencies, under name. Of l, Ref and Names are not looked at. Where it
+	// /opt/dependencies, under name. Of l, Ref and Names are not looked at. If it
 	// fails, what is left has that name, or none: Forget and Sweep remove it.
 	Commit(ctx context.Context, base, name string, content io.Reader, l Image) (ref string, err error)
 	// Alias gives an image another name, or the same one again, which is then used now.
@@ -26,7 +26,7 @@ type Images interface {
 	Forget(ctx context.Context, name string) error
 	// Sweep removes what has no name, of commits that came to nothing.
 	Sweep(ctx context.Context) error
-	// Remove removes an image and all of its names of this service. The error is ErrInUse where a
+	// Remove removes an image and all of its names of this service. The error is ErrInUse if a
 	// container is made of it.
 	Remove(ctx context.Context, image Image) error
 }
@@ -42,7 +42,7 @@ var (
 type Image struct {
 	Ref         string   // to start from
 	Names       []string // that it has, for this service
-	Layer       string   // the name it was committed under; "" where nothing is installed
+	Layer       string   // the name it was committed under; "" if nothing is installed
 	Environment string   // of a layer: its name,
 	Base        string   // and the ID of the image that it was made from; of others, its own
 	Packages    []environments.Package

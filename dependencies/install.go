@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"notebox/environments"
 	"notebox/runner"
 )
 
@@ -82,10 +81,9 @@ func (l *Layers) make(in *install, key string, r Request) (it *layer, err error)
 	}
 	s := l.newSink(func(text string) { l.tell(in, text) })
 	err = l.run(in.ctx, r, request, src.network, s, func(out *runner.Outcome, err error) error {
-		got := s.fetched()
-		defer got.remove()
-		if err = l.take(in, src, got, s, out, err); err == nil {
-			it, err = l.keep(in, key, r, got)
+		defer s.remove()
+		if err = l.take(in, src, s, out, err); err == nil {
+			it, err = l.keep(in, key, r, s)
 		}
 		return err
 	})
@@ -93,7 +91,7 @@ func (l *Layers) make(in *install, key string, r Request) (it *layer, err error)
 }
 
 // keep makes a layer of what was fetched, or finds the same.
-func (l *Layers) keep(in *install, key string, r Request, got *fetched) (*layer, error) {
+func (l *Layers) keep(in *install, key string, r Request, got *sink) (*layer, error) {
 	base, err := l.base(in.ctx, r.Base.Image)
 	if err != nil {
 		return nil, err
@@ -111,8 +109,8 @@ func (l *Layers) keep(in *install, key string, r Request, got *fetched) (*layer,
 	return l.adopt(in.ctx, key, own, func() (*layer, error) { return l.commit(in.ctx, own, base, r, got) })
 }
 
-// adopt gives a layer the name of a set, after it was made where there is none. keeping is
-// held.
+// adopt gives a layer the name of a set. It makes the layer first if there is none. keeping
+// is held.
 func (l *Layers) adopt(ctx context.Context, key, own string, make func() (*layer, error)) (*layer, error) {
 	l.mu.Lock()
 	it := l.layers[own]
@@ -148,14 +146,13 @@ func (l *Layers) adopt(ctx context.Context, key, own string, make func() (*layer
 	return it, nil
 }
 
-// commit makes a layer. keeping is held. What has begun is waited for also where nobody
-// waits any more, as the daemon goes on with it: an image that comes to be when nobody
-// looks is counted by nobody.
-func (l *Layers) commit(ctx context.Context, own, base string, r Request, got *fetched) (*layer, error) {
+// commit makes a layer. keeping is held. It waits for the daemon even if ctx has ended, as
+// the daemon goes on: an image that comes to be when nobody looks is counted by nobody.
+func (l *Layers) commit(ctx context.Context, own, base string, r Request, got *sink) (*layer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := l.makeRoom(ctx, got.bytes); err != nil {
+	if err := l.makeRoom(ctx, 1, got.bytes); err != nil {
 		return nil, err
 	}
 	content, err := os.Open(got.archive)
@@ -182,29 +179,15 @@ func (l *Layers) undo(ctx context.Context, own string) {
 	}
 }
 
-// fetched is what an installer has left.
-type fetched struct {
-	packages []environments.Package // none: nothing is to be installed
-	archive  string                 // a file, checked
-	sum      string                 // of the archive, which alone decides what a run sees
-	bytes    int64                  // of contents
-}
-
-func (f *fetched) remove() {
-	if f.archive != "" {
-		_ = os.Remove(f.archive) // the folder is emptied at the next start
-	}
-}
-
 // take reads what an installer has left, or says why there is nothing.
-func (l *Layers) take(in *install, src *source, got *fetched, s *sink, out *runner.Outcome, err error) error {
+func (l *Layers) take(in *install, src *source, s *sink, out *runner.Outcome, err error) error {
 	if err == nil {
 		err = l.outcome(in.ctx, out, s)
 	}
 	if err == nil {
-		got.packages, err = decodePackages(s.resolved)
+		s.packages, err = decodePackages(s.resolved)
 	}
-	if err == nil && len(got.packages) > 0 && got.archive == "" {
+	if err == nil && len(s.packages) > 0 && s.archive == "" {
 		err = errors.New("dependencies: the installer names packages and gives none")
 	}
 	if unavailable := (*runner.Error)(nil); errors.As(err, &unavailable) && unavailable.Err == errUnreachable {

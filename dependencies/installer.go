@@ -61,15 +61,8 @@ func literal(v any) string {
 	return string(raw)
 }
 
-// work is a Runner of one call.
-type work func(context.Context, runner.Spec, runner.Sink) (*runner.Outcome, error)
-
-func (w work) Run(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
-	return w(ctx, spec, events)
-}
-
-// run has the environment's installer do one phase, and calls then with what came of it, in
-// the same place. It returns what then does.
+// run has the environment's installer do one phase, and calls then with what came of it while
+// it still has its place. It returns what then does.
 func (l *Layers) run(ctx context.Context, r Request, request map[string]any, network runner.Network, s *sink, then func(*runner.Outcome, error) error) error {
 	book, err := l.options.Notebook(fmt.Sprintf(cell, literal(r.Environment.Dependencies.Installer), literal([]string{archiveFile, resolvedFile, hostsFile})))
 	if err != nil {
@@ -87,27 +80,20 @@ func (l *Layers) run(ctx context.Context, r Request, request map[string]any, net
 	for _, name := range slices.Sorted(maps.Keys(l.options.Settings)) {
 		spec.Inputs = append(spec.Inputs, inputOf("settings/"+name, l.options.Settings[name]))
 	}
-	begun, result := false, error(nil)
-	install := work(func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
-		begun = true
-		began := time.Now()
-		out, err := l.options.Runner.Run(ctx, spec, events)
-		s.end()
-		if r.Ran != nil {
-			r.Ran(out, err, time.Since(began), spec.Limits)
+	if l.options.Installs != nil {
+		leave, err := l.options.Installs.Enter(ctx, r.Owner)
+		if err != nil {
+			return then(nil, err)
 		}
-		result = then(out, err)
-		return out, err
-	})
-	if l.options.Installs == nil {
-		_, _ = install(ctx, spec, s)
-		return result
+		defer leave()
 	}
-	out, err := l.options.Installs.With(install).Run(ctx, spec, s)
-	if !begun { // there was no place
-		return then(out, err)
+	began := time.Now()
+	out, err := l.options.Runner.Run(ctx, spec, s)
+	s.flush()
+	if r.Ran != nil {
+		r.Ran(out, err, time.Since(began), spec.Limits)
 	}
-	return result
+	return then(out, err)
 }
 
 func (l *Layers) limits(install bool) runner.Limits {

@@ -1,10 +1,12 @@
 package dependencies
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -50,10 +52,10 @@ type layer struct {
 	looked time.Time
 	told   time.Time // when the daemon was told of its use
 	stays  time.Time // when it could not be removed, last
-	// held is true where a container was made of it when this process began: it is of a
+	// held is true if a container was made of it when this process began: it is of a
 	// session that goes on, which none of users counts.
 	held bool
-	// leaving is closed when it was removed, or could not be; nil where nobody tries.
+	// leaving is closed when it was removed, or could not be; nil if nobody tries.
 	leaving chan struct{}
 }
 
@@ -100,34 +102,22 @@ func (l *Layer) Release() { l.release() }
 // New returns Layers that know what is kept. images are the references of the
 // environments' images: what was made from another is removed.
 func New(ctx context.Context, o Options, images []string) (*Layers, error) {
-	setDefault(&o.Timeout, DefaultTimeout)
-	setDefault(&o.MaxSize, DefaultMaxSize)
-	setDefault(&o.MaxLayers, DefaultMaxLayers)
-	setDefault(&o.MaxTotal, DefaultMaxTotal)
-	setDefault(&o.MaxWaiting, DefaultMaxWaiting)
+	o.Timeout, o.MaxWaiting = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.MaxWaiting, DefaultMaxWaiting)
+	o.MaxSize, o.MaxLayers, o.MaxTotal = cmp.Or(o.MaxSize, DefaultMaxSize), cmp.Or(o.MaxLayers, DefaultMaxLayers), cmp.Or(o.MaxTotal, DefaultMaxTotal)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Observe == nil {
+		o.Observe = func(string) {}
+	}
 	l := &Layers{
 		options: o, log: o.Log, origin: hash(append(o.settings(), strconv.FormatBool(o.Builds))...),
 		bases: map[string]base{}, names: map[string]*name{}, layers: map[string]*layer{},
 		under: map[string]*install{}, sources: map[string]*source{}, keeping: semaphore.NewWeighted(1),
 		waiting: waiting{most: o.MaxWaiting, owners: map[string]int{}},
 	}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
-	if l.options.Observe == nil {
-		l.options.Observe = func(string) {}
-	}
 	if err := errors.Join(os.RemoveAll(o.TempDir), os.MkdirAll(o.TempDir, 0o700)); err != nil {
 		return nil, fmt.Errorf("dependencies: temporary folder: %w", err)
 	}
 	return l, l.load(ctx, images)
-}
-
-func setDefault[T comparable](value *T, fallback T) {
-	var zero T
-	if *value == zero {
-		*value = fallback
-	}
 }
 
 // Parse is Parse with the operator's policy.
@@ -150,38 +140,11 @@ func (l *Layers) Wait(ctx context.Context) error {
 	}
 }
 
-// Stats is what is kept.
-type Stats struct {
-	Layers     int
-	Bytes      int64 // of contents
-	Installing int
-}
-
-// Stats returns what there is now.
-func (l *Layers) Stats() (s Stats) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.Layers, s.Bytes = l.kept()
-	s.Installing = len(l.under)
-	return s
-}
-
-// kept is the number and the bytes of the layers. The lock is held.
-func (l *Layers) kept() (count int, bytes int64) {
-	for _, layer := range l.layers {
-		if layer.Layer != "" {
-			count++
-			bytes += layer.Bytes
-		}
-	}
-	return count, bytes
-}
-
-// Get returns the environment of a request with its packages: at once where they are
+// Get returns the environment of a request with its packages: at once if they are
 // known, else when they are installed. The end of ctx is the end of the wait, and of an
-// installation that nobody else waits for. The error is a *Failure where the set cannot be
-// had, and a *runner.Error where a caller can do something about it: of CodeFull where too
-// many wait, and of CodeShare where too many of the owner's do.
+// installation that nobody else waits for. The error is a *Failure if the set cannot be
+// had, and a *runner.Error if a caller can do something about it: of CodeFull if too
+// many wait, and of CodeShare if too many of the owner's do.
 func (l *Layers) Get(ctx context.Context, r Request) (*Layer, error) {
 	began := time.Now()
 	key, err := l.key(ctx, r)
@@ -214,7 +177,7 @@ func (l *Layers) key(ctx context.Context, r Request) (string, error) {
 }
 
 // base is the ID of an environment's own image. It is looked at again now and then: an image
-// that was built anew under its name has other layers. Where the daemon does not answer,
+// that was built anew under its name has other layers. If the daemon does not answer,
 // what was there holds.
 func (l *Layers) base(ctx context.Context, ref string) (string, error) {
 	l.mu.Lock()
@@ -282,7 +245,7 @@ func (l *Layers) gone(ctx context.Context, it *layer) bool {
 	_, err := l.options.Images.ID(ctx, it.Ref)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !errors.Is(err, ErrNoImage) { // where the daemon does not answer, the run will say so
+	if !errors.Is(err, ErrNoImage) { // if the daemon does not answer, the run will say so
 		it.looked = time.Now()
 		return false
 	}
@@ -293,16 +256,8 @@ func (l *Layers) gone(ctx context.Context, it *layer) bool {
 
 // drop forgets a layer. The lock is held.
 func (l *Layers) drop(it *layer) {
-	for key, n := range l.names {
-		if n.layer == it {
-			delete(l.names, key)
-		}
-	}
-	for own, other := range l.layers {
-		if other == it {
-			delete(l.layers, own)
-		}
-	}
+	maps.DeleteFunc(l.names, func(_ string, n *name) bool { return n.layer == it })
+	maps.DeleteFunc(l.layers, func(_ string, other *layer) bool { return other == it })
 }
 
 // touch tells the daemon that a layer is used, as a later process is to know.
@@ -323,7 +278,10 @@ func (l *Layers) give(it *layer, r Request, cached bool, took time.Duration) *La
 	if it.Layer != "" {
 		env.Image = it.Ref
 		env.Kernel.Packages = true
-		env.Kernel.Env = withEnv(env.Kernel.Env, r.Environment.Dependencies.Env)
+		variables := map[string]string{}
+		maps.Copy(variables, env.Kernel.Env)
+		maps.Copy(variables, r.Environment.Dependencies.Env)
+		env.Kernel.Env = variables
 		env.Kernel.WarmUp = append(r.Set.modules(env.Kernel.Name), env.Kernel.WarmUp...)
 	}
 	return &Layer{
@@ -336,15 +294,4 @@ func (l *Layers) release(it *layer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	it.users--
-}
-
-// withEnv is both, the second before the first.
-func withEnv(env, more map[string]string) map[string]string {
-	all := map[string]string{}
-	for _, m := range []map[string]string{env, more} {
-		for k, v := range m {
-			all[k] = v
-		}
-	}
-	return all
 }

@@ -291,7 +291,7 @@ func (a *turnsAway) Run(ctx context.Context, spec runner.Spec, events runner.Sin
 	return nil, &runner.Error{Code: a.code, Message: "no place"}
 }
 
-// TestJoinTurnedAway has who joined begin again where the first has no place to wait, and
+// TestJoinTurnedAway has who joined begin again if the first has no place to wait, and
 // no other error.
 func TestJoinTurnedAway(t *testing.T) {
 	for _, c := range []struct {
@@ -434,7 +434,7 @@ func TestRoom(t *testing.T) {
 }
 
 // TestRoomThatStays: a set is known also while its layer is tried to be removed, and is left
-// alone for some time where that is in vain.
+// alone for some time if that is in vain.
 func TestRoomThatStays(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.MaxLayers = 2 })
 	forgotten := make(chan string, 10)

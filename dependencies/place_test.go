@@ -79,7 +79,7 @@ func TestLeaveBeforeCommit(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// TestHostsOnce: of many that want to know an installer's hosts one asks; where that leaves,
+// TestHostsOnce: of many that want to know an installer's hosts one asks; if that leaves,
 // another does.
 func TestHostsOnce(t *testing.T) {
 	b := newBench(t)
@@ -127,7 +127,7 @@ func TestHostsFile(t *testing.T) {
 	require.Len(t, found, 2)
 }
 
-// TestWaitingIsBounded in all and, where there are several callers, for each; what is known
+// TestWaitingIsBounded in all and, if there are several callers, for each; what is known
 // needs no place.
 func TestWaitingIsBounded(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.MaxWaiting = 3 })

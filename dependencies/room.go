@@ -8,6 +8,33 @@ import (
 	"time"
 )
 
+// Stats is what is kept.
+type Stats struct {
+	Layers     int
+	Bytes      int64 // of contents
+	Installing int
+}
+
+// Stats returns what there is now.
+func (l *Layers) Stats() (s Stats) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Layers, s.Bytes = l.kept()
+	s.Installing = len(l.under)
+	return s
+}
+
+// kept is the number and the bytes of the layers. The lock is held.
+func (l *Layers) kept() (count int, bytes int64) {
+	for _, layer := range l.layers {
+		if layer.Layer != "" {
+			count++
+			bytes += layer.Bytes
+		}
+	}
+	return count, bytes
+}
+
 // load takes over what an earlier process has kept, and removes what nobody can ask for
 // any more: layers of images that this program does not start from.
 func (l *Layers) load(ctx context.Context, images []string) error {
@@ -52,7 +79,7 @@ func (l *Layers) load(ctx context.Context, images []string) error {
 		return err
 	}
 	defer l.keeping.Release(1)
-	if err := l.makeRoomFor(ctx, 0, 0); err != nil { // the bounds may be lower than they were
+	if err := l.makeRoom(ctx, 0, 0); err != nil { // the bounds may be lower than they were
 		l.log.Warn("more packages are kept than may be", "error", err)
 	}
 	return nil
@@ -85,13 +112,9 @@ func (l *Layers) removeOld(ctx context.Context, image Image) {
 	l.log.Info("removed a layer of an image that is not used any more", "environment", image.Environment)
 }
 
-// makeRoom removes layers until there is room for one more of so many bytes. keeping is
+// makeRoom removes layers until there is room for `more` layers of `bytes` in all. keeping is
 // held.
-func (l *Layers) makeRoom(ctx context.Context, bytes int64) error {
-	return l.makeRoomFor(ctx, 1, bytes)
-}
-
-func (l *Layers) makeRoomFor(ctx context.Context, more int, bytes int64) error {
+func (l *Layers) makeRoom(ctx context.Context, more int, bytes int64) error {
 	for {
 		l.mu.Lock()
 		count, total := l.kept()
@@ -133,19 +156,8 @@ func (l *Layers) oldest() (found *layer) {
 	return found
 }
 
-// namesOf are the names of sets that a layer has. The lock is held.
-func (l *Layers) namesOf(it *layer) map[string]*name {
-	all := map[string]*name{}
-	for key, n := range l.names {
-		if n.layer == it {
-			all[key] = n
-		}
-	}
-	return all
-}
-
 // remove removes a layer, after its sandboxes that wait. Those take a moment to be gone,
-// a shorter one where a session had the layer: that stays until it ends, and is noticed when
+// a shorter one if a session had the layer: that stays until it ends, and is noticed when
 // it is tried the next time.
 func (l *Layers) remove(ctx context.Context, it *layer) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), imagesTime)
@@ -172,12 +184,13 @@ func (l *Layers) remove(ctx context.Context, it *layer) error {
 // keeping is held.
 func (l *Layers) trim(ctx context.Context, it *layer) {
 	l.mu.Lock()
-	names := l.namesOf(it)
-	keys := make([]string, 0, len(names))
-	for key := range names {
-		keys = append(keys, key)
+	var keys []string
+	for key, n := range l.names {
+		if n.layer == it {
+			keys = append(keys, key)
+		}
 	}
-	slices.SortFunc(keys, func(a, b string) int { return names[b].used.Compare(names[a].used) })
+	slices.SortFunc(keys, func(a, b string) int { return l.names[b].used.Compare(l.names[a].used) })
 	surplus := keys[min(len(keys), maxNames):]
 	for _, key := range surplus {
 		delete(l.names, key)

@@ -27,7 +27,7 @@ type Set struct {
 func (s Set) Empty() bool { return len(s.Entries) == 0 }
 
 // modules are what a sandbox that waits may import ahead: most packages of Python have
-// their module's name, and where one has not, nothing comes of it.
+// their module's name, and if one has not, nothing comes of it.
 func (s Set) modules(kernel string) []string {
 	if s.Notation != "pip" || kernel != "" && kernel != runner.PythonKernel {
 		return nil
@@ -101,7 +101,7 @@ var notations = map[string]func(string) (entry, error){
 // entry is one that was read: its name in its one form, and all of it.
 type entry struct{ name, text string }
 
-// readerOf says how entries for an environment are read; nil where they cannot be.
+// readerOf says how entries for an environment are read; nil if they cannot be.
 func readerOf(of environments.Dependencies) func(string) (entry, error) {
 	parse := notations[of.Notation]
 	if parse == nil || of.Prefix == "" {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"notebox/environments"
 	"notebox/runner"
 )
 
@@ -29,9 +30,10 @@ type sink struct {
 	line            strings.Builder // that has not ended
 	raised          Failure
 	resolved, hosts []byte
-	archive         string // a file; "" where there is none
-	sum             string // of the archive as it is kept
-	bytes           int64
+	packages        []environments.Package // of resolved, once that is decoded; none: nothing is to be installed
+	archive         string                 // a file, checked; "" if there is none
+	sum             string                 // of the archive as it is kept, which alone decides what a run sees
+	bytes           int64                  // of its contents
 	tooLarge        bool
 	err             error // why a file cannot be used
 }
@@ -85,15 +87,13 @@ func (s *sink) write(text string) {
 	}
 }
 
+// flush passes on what there is.
 func (s *sink) flush() {
 	if s.line.Len() > 0 {
 		s.tell(s.line.String())
 		s.line.Reset()
 	}
 }
-
-// end passes on what there is.
-func (s *sink) end() { s.flush() }
 
 // File implements runner.Sink. What cannot be used is read to its end, and remembered.
 func (s *sink) File(_ context.Context, path string, content io.Reader) (err error) {
@@ -140,4 +140,8 @@ func (s *sink) keep(content io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-func (s *sink) fetched() *fetched { return &fetched{archive: s.archive, sum: s.sum, bytes: s.bytes} }
+func (s *sink) remove() {
+	if s.archive != "" {
+		_ = os.Remove(s.archive) // the folder is emptied at the next start
+	}
+}

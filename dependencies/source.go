@@ -16,7 +16,7 @@ import (
 	"notebox/runner"
 )
 
-// errUnreachable is the cause where an installer did not get to the registry.
+// errUnreachable is the cause if an installer did not get to the registry.
 var errUnreachable = errors.New("the registry does not answer")
 
 // source is where the packages of an environment come from.
@@ -39,7 +39,7 @@ func (s *source) reach(ctx context.Context) error {
 	return s.look(ctx)
 }
 
-// unreached is what comes of a client that did not get to the registry, by its words. Where
+// unreached returns why a client did not get to the registry; message is its words. If
 // the service gets there, it is the set's affair: one caller's package, whose files are
 // where nobody answers, shuts the registry for nobody else.
 func (s *source) unreached(ctx context.Context, message string) error {
@@ -57,20 +57,15 @@ func (s *source) look(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	s.fail()
-	return cutOff(err)
-}
-
-// fail keeps others from trying for a moment.
-func (s *source) fail() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until = time.Now().Add(unreachableRetry)
+	s.until = time.Now().Add(unreachableRetry) // others do not try for a moment
+	return cutOff(err)
 }
 
 // sourceOf asks the environment's installer for its hosts, once in the life of this
 // process: the image and the settings are the same all the time. Of those that want to know
-// at the same time one asks. Where that leaves, or has no place to run, another does.
+// at the same time one asks. If that leaves, or has no place to run, another does.
 func (l *Layers) sourceOf(ctx context.Context, r Request) (*source, error) {
 	key := r.Base.Name + " " + r.Base.Image
 	for {

@@ -13,9 +13,9 @@ type waiter struct {
 	over bool // under telling
 }
 
-// join waits for the installation of a set, which it begins where nobody has. Who began it
-// may have had no place to wait for a sandbox, where another still has: that begins again,
-// once.
+// join waits for the installation of a set, and begins it if nobody has. Whoever began it
+// may have found no place to wait for a sandbox. A request that joined may still find one,
+// so it begins again, once.
 func (l *Layers) join(ctx context.Context, key string, r Request) (*Layer, error) {
 	layer, began, err := l.wait(ctx, key, r)
 	if !began && turnedAway(err) {

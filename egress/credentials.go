@@ -43,7 +43,7 @@ func (p *Proxy) credential(u *url.URL) (best *Credential) {
 	return best
 }
 
-// portOf is a scheme's port where a URL has none.
+// portOf is a scheme's port if a URL has none.
 var portOf = map[string]string{"http": "80", "https": "443"}
 
 // sameHost compares hosts with ports by their one form.

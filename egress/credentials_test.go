@@ -104,7 +104,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestCredentialsByAnotherScheme: a request in the clear is signed in only where the
+// TestCredentialsByAnotherScheme: a request in the clear is signed in only if the
 // credentials are for that.
 func TestCredentialsByAnotherScheme(t *testing.T) {
 	o := newSite(t, false, echo)

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,8 @@ type Dialer struct {
 }
 
 // DialContext resolves once and connects to one of the addresses that were found,
-// each of which is checked when its socket is there. Where the Guard refuses,
-// the error is ErrAddress; where there is no such name, ErrHost.
+// each of which is checked when its socket is there. If the Guard refuses,
+// the error is ErrAddress; if there is no such name, ErrHost.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -83,11 +84,7 @@ func (d *Dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{ip}, nil
 	}
-	resolver := d.Resolver
-	if resolver == nil {
-		resolver = net.DefaultResolver
-	}
-	addrs, err := resolver.LookupNetIP(ctx, "ip", host)
+	addrs, err := cmp.Or[Resolver](d.Resolver, net.DefaultResolver).LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrHost, err)
 	}

@@ -16,7 +16,7 @@
 //     IANA's registries, or that is this machine's, is refused when a socket is about to
 //     connect to it, 403, unless the operator named the host as an exception. The
 //     service's own port is refused even then.
-//  4. Where the operator has a Credential for the host, the Proxy reads the request, by a
+//  4. If the operator has a Credential for the host, the Proxy reads the request, by a
 //     TLS of its own, and signs it in: GET and HEAD alone.
 //  5. Bytes go both ways, counted. After Options.MaxBytes, and at the end of the
 //     run, every connection is closed.

@@ -63,21 +63,16 @@ func (s *session) tunnel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer outside.Close()
-	inside, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
+	inside, from, stop, err := connected(s.ctx, w)
+	if inside == nil {
 		return err
 	}
 	defer inside.Close()
-	defer context.AfterFunc(s.ctx, func() { inside.Close() })()
-	if _, err := io.WriteString(inside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		return nil
-	}
-	// What came with the request is in the buffer, which is not used beyond that.
-	early := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered()))
+	defer stop()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		if _, err := io.Copy(outside, io.MultiReader(early, inside)); err != nil {
+		if _, err := io.Copy(outside, from); err != nil {
 			outside.Close() // and so the other direction
 			return
 		}
@@ -91,6 +86,24 @@ func (s *session) tunnel(w http.ResponseWriter, r *http.Request) error {
 	}
 	<-sent
 	return nil
+}
+
+// connected says to the program that its CONNECT succeeded, and returns its connection. from
+// reads the connection, first what came with the request. inside is nil, without an
+// error, if the program has gone. The end of ctx closes the connection, until stop is called.
+func connected(ctx context.Context, w http.ResponseWriter) (inside net.Conn, from io.Reader, stop func() bool, err error) {
+	inside, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	stop = context.AfterFunc(ctx, func() { inside.Close() })
+	if _, err := io.WriteString(inside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		stop()
+		inside.Close()
+		return nil, nil, nil, nil
+	}
+	early := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered())) // which is not used beyond that
+	return inside, io.MultiReader(early, inside), stop, nil
 }
 
 // closeWrite ends one direction.

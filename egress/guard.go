@@ -32,7 +32,7 @@ type Guard struct {
 type exception struct {
 	host   string       // a name or an address, lower case; empty for a prefix
 	port   uint16       // 0: every port
-	prefix netip.Prefix // where host is empty
+	prefix netip.Prefix // if host is empty
 }
 
 // NewGuard takes the operator's exceptions, each "host", "host:port" or an address
@@ -71,7 +71,7 @@ func parseException(entry string) (exception, error) {
 }
 
 // splitHost reads "host", "host:port", "[v6]" or "[v6]:port" of a setting; port
-// is 0 where there is none.
+// is 0 if there is none.
 func splitHost(entry string) (host string, port uint16, err error) {
 	host = bare(entry)
 	if h, p, err := net.SplitHostPort(entry); err == nil {

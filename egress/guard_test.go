@@ -18,7 +18,7 @@ func TestGuardRefusesItsOwnMachine(t *testing.T) {
 	}
 	require.ErrorIs(t, g.Check(own), ErrAddress)
 	require.NoError(t, g.Check(netip.MustParseAddr("8.8.4.4")))
-	require.NoError(t, g.Check(netip.MustParseAddr("64:ff9b::8.8.4.4")), "where there is only NAT64 to reach it")
+	require.NoError(t, g.Check(netip.MustParseAddr("64:ff9b::8.8.4.4")), "if there is only NAT64 to reach it")
 }
 
 func TestGuardExceptions(t *testing.T) {

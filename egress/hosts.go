@@ -25,7 +25,7 @@ const (
 )
 
 // ParseHosts reads entries of the form HOST or HOST:PORT. HOST is a name, an address
-// ([v6] in brackets where a port follows), *.name for all names below that one, but not
+// ([v6] in brackets if a port follows), *.name for all names below that one, but not
 // itself, or * for every host. Without a port, 80 and 443 are allowed.
 func ParseHosts(entries []string) (Hosts, error) {
 	var all Hosts

@@ -9,13 +9,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"io"
-	"log"
 	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 )
@@ -75,42 +74,20 @@ func (s *session) intercept(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	outside.Close()
-	inside, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
+	inside, from, stop, err := connected(s.ctx, w)
+	if inside == nil {
 		return err
 	}
 	defer inside.Close()
-	if _, err := io.WriteString(inside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		return nil
-	}
-	early := io.LimitReader(buffered.Reader, int64(buffered.Reader.Buffered()))
-	one := newSingle(tls.Server(&prefixed{inside, io.MultiReader(early, inside)}, s.proxy.authority.server))
-	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.URL.Scheme, r.URL.Host, r.Host = "https", host, withoutPort(host, "443")
-			s.pass(w, r)
-		}),
-		ConnState:         one.noteState,
-		ReadHeaderTimeout: idleTime,
-		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    maxHeader,
-
-		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     log.New(io.Discard, "", 0),
-	}
-	defer context.AfterFunc(s.ctx, func() { inside.Close(); server.Close() })()
+	defer stop()
+	one := &single{conn: tls.Server(&prefixed{inside, from}, s.proxy.authority.server), over: make(chan struct{})}
+	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Scheme, r.URL.Host, r.Host = "https", host, strings.TrimSuffix(host, ":443") // as clients name it
+		s.pass(w, r)
+	}), one.noteState)
+	defer context.AfterFunc(s.ctx, func() { server.Close() })()
 	_ = server.Serve(one) // its end is the connection's
 	return nil
-}
-
-// trusted are the certificates by which the proxy knows the hosts that it signs in to.
-func trusted(ca []byte) (*x509.CertPool, error) {
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, fmt.Errorf("this host's certificates: %w", err)
-	}
-	pool.AppendCertsFromPEM(ca)
-	return pool, nil
 }
 
 // prefixed is a connection of which some was read.
@@ -128,8 +105,6 @@ type single struct {
 	over chan struct{}
 	end  sync.Once
 }
-
-func newSingle(conn net.Conn) *single { return &single{conn: conn, over: make(chan struct{})} }
 
 func (l *single) Accept() (conn net.Conn, err error) {
 	l.take.Do(func() { conn = l.conn })

@@ -1,8 +1,10 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,7 +23,7 @@ type Options struct {
 	Hosts      Hosts    // that requests may name
 	Exceptions []string // hosts at addresses that are not public; see NewGuard
 	// Own is where the service itself is reached, "host" or "host:port": a name is
-	// refused, an address on its port, or on all where it has none, and that port on
+	// refused, an address on its port, or on all if it has none, and that port on
 	// all addresses of this machine.
 	Own []string
 	// Credentials sign requests to their hosts in, so that no program has them. TLS to such a
@@ -56,14 +58,8 @@ func New(o Options) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{hosts: o.Hosts, ca: o.CA, maxBytes: o.MaxBytes, log: o.Log}
+	p := &Proxy{hosts: o.Hosts, ca: o.CA, maxBytes: cmp.Or(o.MaxBytes, DefaultMaxBytes), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}
 	p.dialer = Dialer{Guard: guard, Resolver: o.Resolver, Refuse: p.isService}
-	if p.maxBytes == 0 {
-		p.maxBytes = DefaultMaxBytes
-	}
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
 	for _, own := range o.Own {
 		host, port, err := splitHost(own)
 		if err != nil {
@@ -93,15 +89,17 @@ func (p *Proxy) takeCredentials(all []Credential) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	pool, err := trusted(p.ca)
-	if err == nil {
-		p.outside = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-		p.authority, err = newAuthority(hosts)
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return fmt.Errorf("this host's certificates: %w", err)
 	}
-	if err == nil {
-		p.ca = slices.Concat(p.ca, []byte("\n"), p.authority.pem)
+	pool.AppendCertsFromPEM(p.ca)
+	p.outside = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	if p.authority, err = newAuthority(hosts); err != nil {
+		return err
 	}
-	return err
+	p.ca = slices.Concat(p.ca, []byte("\n"), p.authority.pem)
+	return nil
 }
 
 // CA returns certificates in PEM that programs are to trust; may be nil.

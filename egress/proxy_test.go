@@ -540,3 +540,48 @@ func TestOwnServiceBehindARouter(t *testing.T) {
 		})
 	}
 }
+
+// unread is a connection whose program reads nothing. It tells of what is written.
+type unread struct {
+	net.Conn
+	written chan string
+}
+
+func (u *unread) Write(p []byte) (int, error) {
+	u.written <- string(p)
+	return u.Conn.Write(p)
+}
+
+// TestConnectThatIsNotRead: the run's end does not wait for a program to read that its CONNECT
+// succeeded.
+func TestConnectThatIsNotRead(t *testing.T) {
+	for _, c := range []struct{ desc, host string }{{"a tunnel", "elsewhere.test"}, {"signed in", "example.com"}} {
+		t.Run(c.desc, func(t *testing.T) {
+			o := newSite(t, true, echo)
+			proxy := signedIn(t, o).proxy
+			program, inside := net.Pipe()
+			defer program.Close()
+			conn := &unread{inside, make(chan string, 1)}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				proxy.Serve(ctx, "run_1", &single{conn: conn, over: make(chan struct{})})
+			}()
+			to := net.JoinHostPort(c.host, o.port())
+			fmt.Fprintf(program, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", to, to)
+			select {
+			case text := <-conn.written:
+				require.Contains(t, text, " 200 ")
+			case <-time.After(patience):
+				t.Fatal("CONNECT is not answered")
+			}
+			cancel()
+			select {
+			case <-ended:
+			case <-time.After(patience):
+				t.Fatal("the proxy goes on after the end of its run")
+			}
+		})
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,22 +58,27 @@ func (p *Proxy) Serve(ctx context.Context, run string, connections net.Listener)
 	s.left.Store(p.maxBytes)
 	transport := s.transport()
 	s.forward = s.reverseProxy(transport)
-	server := &http.Server{
-		Handler:                      s,
-		BaseContext:                  func(net.Listener) context.Context { return ctx },
-		ConnState:                    s.noteState,
-		ReadHeaderTimeout:            idleTime,
-		IdleTimeout:                  idleTime,
-		MaxHeaderBytes:               maxHeader,
-		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     log.New(io.Discard, "", 0),
-	}
+	server := newServer(s, s.noteState)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	_ = server.Serve(connections) // its end is the run's
 	cancel()
 	server.Close()
 	s.end()
 	transport.CloseIdleConnections()
+}
+
+// newServer returns a server of requests that programs send.
+func newServer(h http.Handler, noteState func(net.Conn, http.ConnState)) *http.Server {
+	return &http.Server{
+		Handler:                      h,
+		ConnState:                    noteState,
+		ReadHeaderTimeout:            idleTime,
+		IdleTimeout:                  idleTime,
+		MaxHeaderBytes:               maxHeader,
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     log.New(io.Discard, "", 0),
+	}
 }
 
 // noteState counts the goroutines of the server's connections. A connection that
@@ -88,7 +92,7 @@ func (s *session) noteState(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// enter reports whether something may begin; leave is then to be called.
+// enter reports whether something may begin; work.Done is then to be called.
 func (s *session) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +101,6 @@ func (s *session) enter() bool {
 	}
 	return !s.ended
 }
-
-func (s *session) leave() { s.work.Done() }
 
 // end closes what is open, and returns when nothing goes on.
 func (s *session) end() {
@@ -124,7 +126,7 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		return
 	}
-	defer s.leave()
+	defer s.work.Done()
 	switch {
 	case r.Method == http.MethodConnect:
 		connect := s.tunnel
@@ -158,17 +160,12 @@ func (s *session) pass(w http.ResponseWriter, r *http.Request) {
 	s.forward.ServeHTTP(w, r)
 }
 
-// withPort adds a port where there is none.
+// withPort adds a port if there is none.
 func withPort(host, port string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host
 	}
 	return net.JoinHostPort(bare(host), port)
-}
-
-// withoutPort takes this port off, as clients name a host by its scheme's.
-func withoutPort(host, port string) string {
-	return strings.TrimSuffix(host, ":"+port)
 }
 
 // refuse answers instead of the destination. Of that the log gets the host alone.
@@ -191,7 +188,7 @@ func (s *session) dial(ctx context.Context, network, address string) (net.Conn, 
 	if !s.enter() {
 		return nil, net.ErrClosed
 	}
-	defer s.leave()
+	defer s.work.Done()
 	if err := s.spend(0); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type Environment struct {
 	Kernel Kernel `json:"kernel"`
 	// Entrypoint is the cell that runs a program of files in /mnt/data. {path} stands
 	// for the path of its first file as a string literal in JSON's notation, {shell}
-	// for the same as a word of a POSIX shell. "" where the language has no such thing.
+	// for the same as a word of a POSIX shell. "" if the language has no such thing.
 	Entrypoint   string        `json:"entrypoint"`
 	Dependencies *Dependencies `json:"dependencies"` // nil: requests cannot have any
 	Needs        Needs         `json:"needs"`
@@ -47,10 +47,10 @@ type Kernel struct {
 	// WarmUp is what waiting sandboxes have done before a run comes, the most wanted
 	// first: of python3 modules that it imports, of others cells that it runs.
 	WarmUp []string `json:"warm_up"`
-	// Interrupts is false where a cell cannot be interrupted: one whose time is over
+	// Interrupts is false if a cell cannot be interrupted: one whose time is over
 	// ends with its kernel.
 	Interrupts bool `json:"interrupts"`
-	// Finishes is true where a kernel that ends by itself does what a user can notice,
+	// Finishes is true if a kernel that ends by itself does what a user can notice,
 	// such as running exit handlers. Others are killed as soon as they have nothing to do.
 	Finishes bool `json:"finishes"`
 	// Env are variables that the kernel has beside those of its kernelspec.
@@ -79,7 +79,7 @@ type Needs struct {
 	DataSize Bytes   `json:"data_size"`
 	TmpSize  Bytes   `json:"tmp_size"`
 	Pids     int64   `json:"pids"`
-	Timeout  Seconds `json:"timeout"` // where a request names none
+	Timeout  Seconds `json:"timeout"` // if a request names none
 }
 
 // Bytes is a size, in JSON a string like "256 MiB".

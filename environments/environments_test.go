@@ -25,13 +25,17 @@ func with(fields string) string { return strings.Replace(some, "{", "{"+fields+"
 // sample is a small environment with its harness.
 func sample() fstest.MapFS {
 	return files(map[string]string{
-		"some/environment.json": some,
-		"some/Dockerfile":       "FROM debian:trixie-slim\n",
-		"some/requirements.in":  "# what we want\nnumpy\nPy_YAML[fast]>=6  # settings\n\n-c constraints.txt\n",
-		"some/requirements.txt": "numpy==2.1.0 \\\n    --hash=sha256:00\npy-yaml==6.0 ; python_version > '3'\nsix==1.17.0\n",
-		"harness/__main__.py":   "print('hello')\n",
-		"base/Dockerfile":       "FROM debian:trixie-slim\n",
-		"other/Dockerfile":      "FROM scratch\n",
+		"some/environment.json":  some,
+		"some/Dockerfile":        "FROM debian:trixie-slim\n",
+		"some/requirements.in":   "# what we want\nnumpy\nPy_YAML[fast]>=6  # settings\n\n-c constraints.txt\n",
+		"some/requirements.txt":  "numpy==2.1.0 \\\n    --hash=sha256:00\npy-yaml==6.0 ; python_version > '3'\nsix==1.17.0\n",
+		"harness/__main__.py":    "print('hello')\n",
+		"harness/harness/a.py":   "",
+		"harness/harness/b/c.py": "",
+		"base/Dockerfile":        "FROM debian:trixie-slim\n",
+		"other/Dockerfile":       "FROM scratch\n",
+		"supervisor/main.go":     "package main\n",
+		"supervisor/wire/a.go":   "package wire\n",
 	})
 }
 
@@ -136,6 +140,9 @@ func TestHash(t *testing.T) {
 		{desc: "tests", change: func(m fstest.MapFS) { m["some/testdata/cases.json"] = &fstest.MapFile{} }, same: true},
 		{desc: "tests of the harness", change: func(m fstest.MapFS) { m["harness/tests/test.py"] = &fstest.MapFile{} }, same: true},
 		{desc: "settings of the harness's linters", change: func(m fstest.MapFS) { m["harness/pyproject.toml"] = &fstest.MapFile{} }, same: true},
+		{desc: "the supervisor", change: func(m fstest.MapFS) { m["supervisor/main.go"].Data = []byte("package other\n") }},
+		{desc: "a package of the supervisor", change: func(m fstest.MapFS) { m["supervisor/wire/b.go"] = &fstest.MapFile{} }},
+		{desc: "tests of the supervisor", change: func(m fstest.MapFS) { m["supervisor/wire/a_test.go"] = &fstest.MapFile{} }, same: true},
 		{desc: "the base", change: func(m fstest.MapFS) { m["base/Dockerfile"].Data = []byte("FROM busybox\n") }},
 		{desc: "a new file of the base", change: func(m fstest.MapFS) { m["base/more.py"] = &fstest.MapFile{} }},
 		{desc: "a new file", change: func(m fstest.MapFS) { m["some/fonts.conf"] = &fstest.MapFile{} }},
@@ -154,6 +161,21 @@ func TestHash(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.same, before.Image == after.Image, after.Image)
 		})
+	}
+}
+
+func TestHashOfNothing(t *testing.T) {
+	m := sample()
+	_, err := hashOf(m, "none")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = hashOf(m, "s*")
+	require.ErrorIs(t, err, fs.ErrNotExist, "a folder's name is no pattern")
+	for _, module := range []string{"harness/__main__.py", "harness/harness/a.py", "harness/harness/b/c.py"} {
+		m := sample()
+		delete(m, module)
+		_, err := hashOf(m, harness)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorContains(t, err, path.Join(path.Dir(strings.Replace(module, "b/", "*/", 1)), "*.py"))
 	}
 }
 

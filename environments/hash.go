@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -32,31 +34,41 @@ var modules = map[string][]string{
 func hashOf(files fs.FS, folders ...string) ([]byte, error) {
 	var out []byte
 	for _, folder := range folders {
-		patterns := []string{folder + "/*"}
-		if own, ok := modules[folder]; ok {
-			patterns = own
+		names, err := content(files, folder)
+		if err != nil {
+			return nil, err
 		}
-		for _, pattern := range patterns {
-			names, err := fs.Glob(files, pattern)
+		for _, name := range names {
+			raw, err := fs.ReadFile(files, name)
 			if err != nil {
 				return nil, err
 			}
-			for _, name := range names {
-				if strings.HasSuffix(name, "_test.go") {
-					continue
-				}
-				if info, err := fs.Stat(files, name); err != nil {
-					return nil, err
-				} else if info.IsDir() {
-					continue
-				}
-				content, err := fs.ReadFile(files, name)
-				if err != nil {
-					return nil, err
-				}
-				out = fmt.Appendf(out, "%d %s %x\n", len(name), name, sha256.Sum256(content))
-			}
+			out = fmt.Appendf(out, "%d %s %x\n", len(name), name, sha256.Sum256(raw))
 		}
 	}
 	return out, nil
+}
+
+func content(files fs.FS, folder string) ([]string, error) {
+	var names []string
+	if patterns, own := modules[folder]; own {
+		for _, pattern := range patterns {
+			found, err := fs.Glob(files, pattern)
+			if err != nil {
+				return nil, err
+			}
+			if len(found) == 0 { // Glob passes over what it cannot read
+				return nil, fmt.Errorf("%s: %w", pattern, fs.ErrNotExist)
+			}
+			names = append(names, found...)
+		}
+		return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") }), nil
+	}
+	entries, err := fs.ReadDir(files, folder)
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			names = append(names, path.Join(folder, entry.Name()))
+		}
+	}
+	return names, err
 }

@@ -11,6 +11,14 @@ import (
 	"strings"
 )
 
+// PackageNames are those of the environment's packages.
+func (e *Environment) PackageNames() (names []string) {
+	for _, p := range e.Packages {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 // Package is one installed library.
 type Package struct {
 	Name    string `json:"name"`

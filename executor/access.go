@@ -9,8 +9,16 @@ import (
 	"notebox/runner"
 )
 
-// mayNetwork refuses a run with a network where the operator, or the caller's key,
-// does not allow one. operator is whether this service has any to give.
+// networkOf is the network of who asks for one; nil if it is not asked for.
+func (x *Executor) networkOf(asked *bool, caller *access.Caller) (runner.Network, error) {
+	if asked == nil || !*asked {
+		return nil, nil
+	}
+	return x.network, mayNetwork(caller, x.network != nil)
+}
+
+// mayNetwork refuses a run with a network if the operator, or the caller's key, does
+// not allow one. operator is whether this service has any to give.
 func mayNetwork(caller *access.Caller, operator bool) error {
 	if !operator {
 		return &problem.Error{Status: problem.StatusForbidden, Field: "network", Text: "this service's operator allows none"}

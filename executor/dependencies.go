@@ -33,8 +33,8 @@ func (x *Executor) CanInstall(env *environments.Environment) bool {
 	return x.dependencies != nil && env.Dependencies != nil
 }
 
-// DependenciesOf checks the packages of a request.
-func (x *Executor) DependenciesOf(env *environments.Environment, asked []string) (dependencies.Set, error) {
+// dependenciesOf checks the packages of a request.
+func (x *Executor) dependenciesOf(env *environments.Environment, asked []string) (dependencies.Set, error) {
 	switch {
 	case len(asked) == 0:
 		return dependencies.Set{}, nil
@@ -100,7 +100,7 @@ func (x *Executor) install(ctx context.Context, p *plan, place *access.Run, to L
 		return nil, err
 	}
 	in.layer, p.spec.Environment = layer, layer.Environment
-	in.entry = &Install{OrEmpty(layer.Packages), layer.Took.Round(time.Millisecond).Seconds(), layer.Cached}
+	in.entry = &Install{append([]environments.Package{}, layer.Packages...), layer.Took.Round(time.Millisecond).Seconds(), layer.Cached}
 	return in, nil
 }
 
@@ -139,18 +139,18 @@ func (x *Executor) notInstalled(ctx context.Context, p *plan, in *packages) *Res
 }
 
 func hintForPackages(p *plan, name string) string {
+	what := "packages in dependencies cannot be had together, and no code was run: check their names and versions against what the installer says in text, or leave them out and"
 	switch name {
 	case dependencies.TooLarge:
-		return "The packages in dependencies are larger than a set may be: ask for fewer or smaller ones, or use what is there, such as " + packagesOf(p) + "."
+		what = "packages in dependencies are larger than a set may be: ask for fewer or smaller ones, or"
 	case dependencies.TooSlow:
-		return "The packages in dependencies took too long to install: ask for fewer or smaller ones, or use what is there, such as " + packagesOf(p) + "."
+		what = "packages in dependencies took too long to install: ask for fewer or smaller ones, or"
 	case dependencies.TooNoisy, dependencies.Crashed:
-		return "The installer of the packages in dependencies did not get to its end, and no code was run: ask for fewer or smaller ones, or use what is there, such as " + packagesOf(p) + "."
+		what = "installer of the packages in dependencies did not get to its end, and no code was run: ask for fewer or smaller ones, or"
+	case dependencies.Unusable:
+		what = "packages in dependencies hide what the kernel itself needs, and no code was run: leave out those that are other versions of its own parts, or"
 	}
-	if name == dependencies.Unusable {
-		return "The packages in dependencies hide what the kernel itself needs, and no code was run: leave out those that are other versions of its own parts, or use what is there, such as " + packagesOf(p) + "."
-	}
-	return "The packages in dependencies cannot be had together, and no code was run: check their names and versions against what the installer says in text, or leave them out and use what is there, such as " + packagesOf(p) + "."
+	return "The " + what + " use what is there, such as " + packagesOf(p) + "."
 }
 
 // installForSession is install for a session, which has no run to tell of it. The
@@ -205,12 +205,4 @@ func (t *tail) String() string {
 		text = whole
 	}
 	return "[…]\n" + strings.ToValidUTF8(text, "")
-}
-
-// OrEmpty makes a list that JSON does not write as null.
-func OrEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }

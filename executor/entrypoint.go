@@ -37,12 +37,9 @@ func (o *Order) entrypoint() (string, error) {
 // Of several with one extension, such as an operator's own for Python, it is the first.
 func (x *Executor) byExtension(name string) *environments.Environment {
 	extension := path.Ext(name)
-	for i := range x.environments {
-		if e := &x.environments[i]; extension != "" && strings.EqualFold(e.FileExtension, extension) {
-			return e
-		}
-	}
-	return nil
+	return x.find(func(e *environments.Environment) bool {
+		return extension != "" && strings.EqualFold(e.FileExtension, extension)
+	})
 }
 
 // entrypointCell is the cell that runs a program of files.
@@ -56,15 +53,6 @@ func entrypointCell(env *environments.Environment, name string) (string, error) 
 	}
 	// In one pass: what a name looks like is not replaced once more.
 	return strings.NewReplacer("{path}", literal, "{shell}", shellWord(DataDir+name)).Replace(env.Entrypoint), nil
-}
-
-// entrypointCells are the one cell of a plan with an entrypoint.
-func (p *plan) entrypointCells() ([]string, error) {
-	if command := p.command(); command != "" {
-		return []string{command}, nil
-	}
-	cell, err := entrypointCell(p.environment, p.entrypoint)
-	return []string{cell}, err
 }
 
 // stringLiteral writes text as JSON does, in one line for every reader: also for those

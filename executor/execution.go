@@ -22,7 +22,7 @@ import (
 //
 //  1. Begin makes it, with everything that was sent.
 //  2. register makes it known: to this process, and by a lease to others, if it is
-//     to outlive its client. A claim may give it an idempotency key.
+//     to outlive its client. A claim makes a key stand for it.
 //  3. start gives it a goroutine, which fetches inputs, runs, and stores how it ended.
 //
 // One that is not started is discarded.
@@ -30,16 +30,16 @@ type execution struct {
 	id          string
 	owner       string
 	caller      *access.Caller // nil without keys
-	fingerprint string         // of its request, where that has an Idempotency-Key
+	fingerprint string         // of its order, if that has a Key
 	plan        *plan
 	work        *intake.Workspace
 	detached    bool         // asynchronous or idempotent: it goes on without a client, and its end is kept
 	leave       func()       // gives its place among those that are detached back; nil if it has none
-	sent        func(func()) // see Order.Sent; nil where it is detached
+	sent        func(func()) // see Order.Sent; nil if it is detached
 
 	registered bool
 	leased     bool             // its lease is written
-	position   *ledger.Position // of its claim; nil where it has no idempotency key
+	position   *ledger.Position // of its claim; nil if its order has no Key
 
 	ctx      context.Context // ends with a cause, or with the service's runs
 	cancel   context.CancelCauseFunc
@@ -49,7 +49,7 @@ type execution struct {
 	known    chan struct{}  // closed when the run has come to its end
 	refusal  *problem.Error // that it came to; nil for a reply
 	answered bool           // a request was told that it may ask later
-	done     chan struct{}  // closed when ending is known and, where it is kept, stored
+	done     chan struct{}  // closed when ending is known and, if it is kept, stored
 	gone     chan struct{}  // closed when nothing of it is left, goroutines included
 	ending   *ending
 	answer   *Result // for result.json, after the client has it

@@ -127,9 +127,7 @@ func New(cfg Config) (*Executor, error) {
 		retention:  cfg.Retention, stored: cfg.Stored,
 		tracer: cfg.Tracer, log: cfg.Log, now: cfg.Now,
 	}
-	if x.limits == (runner.Limits{}) {
-		x.limits = runner.DefaultLimits()
-	}
+	x.limits = cmp.Or(x.limits, runner.DefaultLimits())
 	x.times.MaxTTL = cmp.Or(cfg.SessionTimes.MaxTTL, DefaultMaxSessionTTL)
 	x.times.TTL = min(cmp.Or(cfg.SessionTimes.TTL, DefaultSessionTTL), x.times.MaxTTL)
 	x.times.Idle = min(cmp.Or(cfg.SessionTimes.Idle, DefaultSessionIdle), x.times.MaxTTL)
@@ -142,9 +140,7 @@ func New(cfg Config) (*Executor, error) {
 	if x.tracer == nil {
 		x.tracer = noop.NewTracerProvider().Tracer("")
 	}
-	if x.log == nil {
-		x.log = slog.New(slog.DiscardHandler)
-	}
+	x.log = cmp.Or(x.log, slog.New(slog.DiscardHandler))
 	if x.now == nil {
 		x.now = time.Now
 	}
@@ -162,7 +158,7 @@ func New(cfg Config) (*Executor, error) {
 		}
 	}
 	x.runs, x.cancelRuns = context.WithCancel(context.Background())
-	x.background.Go(x.sweepRecords)
+	x.background.Go(func() { x.repeat(sweepFirst, sweepEvery, "expired records", x.book.Sweep) })
 	x.background.Go(x.sweepRuns)
 	return x, nil
 }

@@ -14,19 +14,6 @@ import (
 	"notebox/executor/problem"
 )
 
-// CheckURLs refuses what need not be tried.
-func CheckURLs(all *Inputs) error {
-	for _, in := range all.List {
-		if in.URL == "" {
-			continue
-		}
-		if _, err := fetch.Parse(in.URL); err != nil {
-			return problem.Unfit(in.Field+".url", "%s", err)
-		}
-	}
-	return nil
-}
-
 // fetchAll streams every input that has a URL into the workspace. budget is how
 // many bytes they may have together. What goes wrong with a URL is a problem
 // that names its field.

@@ -82,7 +82,7 @@ func (e *execution) settle(ctx context.Context) error {
 }
 
 // final is a problem of a run as the answer to a later request. "Come back later" was
-// said of the run: clients and proxies that repeat a GET for it would never learn
+// said of the run: clients and proxies that ask again for it would never learn
 // that this is the end.
 func final(p *problem.Error) *problem.Error {
 	told := *p

@@ -15,7 +15,7 @@ import (
 )
 
 // fingerprint tells whether two requests mean the same: by what they ask for, not by
-// their bytes, as each form has a boundary of its own. It holds nothing that a
+// their bytes, which a protocol may write in many ways. It holds nothing that a
 // restart with other settings would change, such as a default.
 func fingerprint(o *Order, p *plan) (string, error) {
 	type file struct {

@@ -222,10 +222,7 @@ func className(name string) string {
 }
 
 func packagesOf(p *plan) string {
-	var names []string
-	for _, pkg := range p.environment.Packages {
-		names = append(names, pkg.Name)
-	}
+	names := p.environment.PackageNames()
 	if len(names) == 0 {
 		return "the standard library"
 	}

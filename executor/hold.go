@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// markEvery is how soon an owner sees a DELETE that another service got: a
+	// markEvery is how soon an owner sees that another service was told to cancel: a
 	// second is promised, half of it is for the store.
 	markEvery = 500 * time.Millisecond
 	// beatTime bounds one call of the store in between: a renewal must not wait
@@ -21,7 +21,7 @@ const (
 // The causes for which an execution's context ends, beside that of the service.
 var (
 	ErrClientGone = errors.New("the client is gone")
-	errCancelled  = errors.New("cancelled by DELETE")
+	errCancelled  = errors.New("cancelled by its caller")
 	errNotBegun   = errors.New("the service ended before the run began")
 	errOvertaken  = errors.New("another service has taken the run over")
 )
@@ -49,21 +49,16 @@ func (x *Executor) hold(e *execution, stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		if x.marked(e) {
+		timed, cancel := context.WithTimeout(context.Background(), beatTime)
+		if x.book.Marked(timed, e.owner, e.id) { // another service was told to cancel
 			e.cancel(errCancelled)
 		}
+		cancel()
 		if e.leased && time.Now().After(next) {
 			next = time.Now().Add(ledger.RenewEvery)
 			x.renew(e)
 		}
 	}
-}
-
-// marked reports whether another service got a DELETE.
-func (x *Executor) marked(e *execution) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), beatTime)
-	defer cancel()
-	return x.book.Marked(ctx, e.owner, e.id)
 }
 
 func (x *Executor) renew(e *execution) {

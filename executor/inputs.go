@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"notebox/executor/fetch"
 	"notebox/executor/problem"
 	"notebox/runner"
 )
@@ -103,6 +104,23 @@ func (all *Inputs) Size() int64 {
 		sum += in.Size
 	}
 	return sum
+}
+
+// Check refuses what need not be tried: more than a /mnt/data of room bytes holds, and what
+// is no URL.
+func (all *Inputs) Check(room int64) error {
+	if all.Size() > room {
+		return problem.TooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", room)
+	}
+	for _, in := range all.List {
+		if in.URL == "" {
+			continue
+		}
+		if _, err := fetch.Parse(in.URL); err != nil {
+			return problem.Unfit(in.Field+".url", "%s", err)
+		}
+	}
+	return nil
 }
 
 // Spec is what a runner takes of them.

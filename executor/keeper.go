@@ -118,16 +118,14 @@ func (k *keeper) file(ctx context.Context, name, title string, content io.Reader
 	if !k.impatient() {
 		again := k.store.Replay(whole, k.tempDir)
 		defer again.Close()
-		timed, steady, stop := watchStall(ctx, again, k.stall)
-		defer stop()
-		s, err = k.put(timed, storage.KindFile, name, title, steady)
+		s, err = putWatched(ctx, again, k.stall, func(ctx context.Context, steady io.Reader) (stored, error) {
+			return k.put(ctx, storage.KindFile, name, title, steady)
+		})
 		switch {
 		case err == nil:
 			return s, s.Bytes, nil
 		case whole.Failed != nil:
 			return stored{}, 0, errNotWhole
-		case context.Cause(timed) == ErrStalled:
-			err = errors.Join(ErrStalled, err)
 		}
 		lost = k.explain(ctx, began, storage.KindFile, err)
 	}
@@ -164,7 +162,24 @@ func watchStall(ctx context.Context, content io.Reader, after time.Duration) (ti
 	}
 }
 
-// steadyReader stops a timer while it is read and starts it anew, and seeks where its reader does.
+// putWatched calls put with content. Its error is ErrStalled too, if the store took no byte
+// for so long.
+func putWatched[T any](ctx context.Context, content io.Reader, after time.Duration, put func(context.Context, io.Reader) (T, error)) (T, error) {
+	timed, steady, stop := watchStall(ctx, content, after)
+	defer stop()
+	object, err := put(timed, steady)
+	return object, joinStall(timed, err)
+}
+
+// joinStall makes an error ErrStalled too, if that is why ctx has ended.
+func joinStall(ctx context.Context, err error) error {
+	if err != nil && context.Cause(ctx) == ErrStalled {
+		return errors.Join(ErrStalled, err)
+	}
+	return err
+}
+
+// steadyReader stops a timer while it is read and starts it anew. It seeks if its reader does.
 type steadyReader struct {
 	io.Reader
 	stall *time.Timer
@@ -182,4 +197,40 @@ func (r *steadyReader) Seek(offset int64, whence int) (int64, error) {
 		return seeker.Seek(offset, whence)
 	}
 	return 0, errors.ErrUnsupported
+}
+
+// watchedContent is read from the store, or from a sandbox. Its ctx ends, with the cause
+// ErrStalled, if no byte of it comes for too long.
+type watchedContent struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stall  *time.Timer // it goes while the content is opened or read
+	after  time.Duration
+}
+
+// openWatched opens a content. Its error is ErrStalled too, if that took too long.
+func openWatched(ctx context.Context, after time.Duration, open func(context.Context) (io.ReadCloser, error)) (c *watchedContent, err error) {
+	c = &watchedContent{after: after}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.stall = time.AfterFunc(after, func() { c.cancel(ErrStalled) })
+	c.ReadCloser, err = open(c.ctx)
+	c.stall.Stop()
+	if err != nil {
+		err = joinStall(c.ctx, err)
+		c.cancel(nil)
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *watchedContent) Read(p []byte) (int, error) {
+	c.stall.Reset(c.after)
+	defer c.stall.Stop()
+	return c.ReadCloser.Read(p)
+}
+
+func (c *watchedContent) Close() error {
+	defer c.cancel(nil)
+	return c.ReadCloser.Close()
 }

@@ -69,13 +69,16 @@ func (f writing) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
 // TestInputsClock runs while the store is read, and no longer.
 func TestInputsClock(t *testing.T) {
-	timed, cancel := context.WithCancelCause(t.Context())
-	stall := time.AfterFunc(time.Hour, func() { cancel(ErrStalled) })
-	c := &inputContent{ReadCloser: io.NopCloser(untilDone{timed}), ctx: t.Context(), stall: stall, after: time.Millisecond, cancel: cancel}
-	_, err := c.Read(make([]byte, 1))
+	content, err := openWatched(t.Context(), time.Hour, func(ctx context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(untilDone{ctx}), nil
+	})
+	require.NoError(t, err)
+	content.after = time.Millisecond
+	c := &inputContent{content, t.Context()}
+	_, err = c.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "the store of files does not answer")
 	require.NoError(t, c.Close())
-	require.Error(t, timed.Err(), "nothing of it is left")
+	require.Error(t, content.ctx.Err(), "nothing of it is left")
 }
 
 // untilDone is a reader that hangs.

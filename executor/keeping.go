@@ -32,23 +32,29 @@ func (k *Keeping) Len() int { return len(k.kept) }
 // Put stores one file. name is clean, see CleanName. Where content cannot be read, or the
 // store fails, nothing of it is kept.
 func (k *Keeping) Put(ctx context.Context, name string, content io.Reader) error {
-	id, err := inputID(k.made)
+	id, err := NewID("file_", k.made)
 	if err != nil {
 		return err
 	}
 	key, _ := InputKey(k.owner, id, storage.PartContent)
 	k.begun = append(k.begun, id)
-	timed, steady, stop := watchStall(ctx, content, k.of.stall)
-	defer stop()
-	object, err := k.of.store.Put(timed, key, steady, path.Base(name))
-	switch {
-	case err == nil:
-		k.kept = append(k.kept, k.of.about(id, name, k.made, object))
-		return nil
-	case context.Cause(timed) == ErrStalled:
-		err = errors.Join(ErrStalled, err)
+	object, err := k.of.put(ctx, key, content, path.Base(name))
+	if err != nil {
+		return k.failed(ctx, err)
 	}
-	return k.failed(ctx, err)
+	known := KeptInput{ID: id, Name: name, Bytes: object.Bytes, SHA256: object.SHA256, MediaType: object.MediaType}
+	if k.of.retention > 0 {
+		known.ExpiresAt = new(Stamp(k.made.Add(k.of.retention)))
+	}
+	k.kept = append(k.kept, known)
+	return nil
+}
+
+// put is the store's Put. Its error is ErrStalled too, if the store took no byte for too long.
+func (x *Executor) put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error) {
+	return putWatched(ctx, content, x.stall, func(ctx context.Context, steady io.Reader) (storage.Object, error) {
+		return x.store.Put(ctx, key, steady, name)
+	})
 }
 
 // failed is what the client is told of a store that has not taken something.

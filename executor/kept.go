@@ -41,7 +41,7 @@ type KeptInput struct {
 	ExpiresAt *time.Time `json:"expires_at"` // null: it stays until it is deleted
 }
 
-// inputIDs are what inputID makes.
+// inputIDs are those of kept inputs, as NewID makes them.
 var inputIDs = regexp.MustCompile(`^file_[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 
 // InputKey is the key of one object of a kept input. The id says on which day it was
@@ -129,10 +129,7 @@ func (x *Executor) findInputs(ctx context.Context, owner string, all *Inputs, ro
 			return err
 		}
 	}
-	if all.Size() > room {
-		return TooMuch(room)
-	}
-	return nil
+	return all.Check(room)
 }
 
 func noSuchInput(in *Input) *problem.Error {
@@ -143,43 +140,27 @@ func noSuchInput(in *Input) *problem.Error {
 // hangs while it is read is one that does not answer: a run holds its place meanwhile.
 func (x *Executor) openInput(ctx context.Context, owner string, in *Input) (io.ReadCloser, error) {
 	key, _ := InputKey(owner, in.ID, storage.PartContent)
-	timed, cancel := context.WithCancelCause(ctx)
-	c := &inputContent{ctx: ctx, cancel: cancel, after: x.stall}
-	c.stall = time.AfterFunc(c.after, func() { cancel(ErrStalled) })
-	r, err := x.store.Get(timed, key)
-	c.stall.Stop()
-	if err == nil {
-		c.ReadCloser = r
-		return c, nil
-	}
-	cancel(nil)
-	if errors.Is(err, storage.ErrNotFound) {
+	content, err := openWatched(ctx, x.stall, func(ctx context.Context) (io.ReadCloser, error) { return x.store.Get(ctx, key) })
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
 		return nil, noSuchInput(in)
+	case err != nil:
+		return nil, inputsAway(ctx, err)
 	}
-	return nil, inputsAway(ctx, err)
+	return &inputContent{content, ctx}, nil
 }
 
 type inputContent struct {
-	io.ReadCloser
-	ctx    context.Context // of the run
-	stall  *time.Timer     // it goes while the store is read
-	after  time.Duration
-	cancel context.CancelCauseFunc
+	*watchedContent
+	run context.Context
 }
 
 func (c *inputContent) Read(p []byte) (int, error) {
-	c.stall.Reset(c.after)
-	n, err := c.ReadCloser.Read(p)
-	c.stall.Stop()
+	n, err := c.watchedContent.Read(p)
 	if err != nil && err != io.EOF {
-		err = inputsAway(c.ctx, err)
+		err = inputsAway(c.run, err)
 	}
 	return n, err
-}
-
-func (c *inputContent) Close() error {
-	defer c.cancel(nil)
-	return c.ReadCloser.Close()
 }
 
 // Drop removes a kept input. found is whether there was one.
@@ -203,21 +184,6 @@ func (x *Executor) removeInput(ctx context.Context, owner, id string) error {
 		}
 	}
 	return nil
-}
-
-// about is what is known of a content that was stored.
-func (x *Executor) about(id, name string, made time.Time, o storage.Object) KeptInput {
-	known := KeptInput{ID: id, Name: name, Bytes: o.Bytes, SHA256: o.SHA256, MediaType: o.MediaType}
-	if x.retention > 0 {
-		known.ExpiresAt = new(made.Add(x.retention).UTC().Truncate(time.Second))
-	}
-	return known
-}
-
-// inputID returns a new id: sortable by time, with 80 random bits.
-func inputID(made time.Time) (string, error) {
-	id, err := NewID(made)
-	return "file_" + strings.TrimPrefix(id, "run_"), err
 }
 
 // Gather finds and fetches a request's inputs, for a /mnt/data of so many bytes.

@@ -50,13 +50,13 @@ type Order struct {
 	Sent func(func())
 }
 
-// NewID returns a new id: sortable by time, with 80 random bits.
-func NewID(now time.Time) (string, error) {
+// NewID returns a new id, such as run_01KAJ…: sortable by time, with 80 random bits.
+func NewID(begin string, now time.Time) (string, error) {
 	id, err := ulid.New(ulid.Timestamp(now), rand.Reader)
 	if err != nil {
 		return "", fmt.Errorf("run id: %w", err)
 	}
-	return "run_" + id.String(), nil
+	return begin + id.String(), nil
 }
 
 // Begin takes an order in: it returns the run that is to be started, or the one that the

@@ -30,7 +30,7 @@ type StreamOutput struct {
 type BundleOutput struct {
 	Cell int                 `json:"cell"`
 	Type notebook.OutputType `json:"type"`
-	Data map[string]any      `json:"data"` // string, JSON, or blobLink
+	Data map[string]any      `json:"data"` // string, JSON, or BlobLink
 
 	// of an event alone
 	DisplayID string `json:"display_id,omitempty"`
@@ -130,14 +130,6 @@ func (x *Executor) keep(ctx context.Context, k *keeper, executed []byte, blobs [
 		}
 	}
 	_ = group.Wait() // each says for itself how it went
-	return out
-}
-
-func outputsOf(r *notebook.Result, urls map[string]string) []any {
-	out := []any{}
-	for _, o := range r.Outputs {
-		out = append(out, outputOf(o, urls, false))
-	}
 	return out
 }
 

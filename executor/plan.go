@@ -82,35 +82,34 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 		}
 	}
 	if p.entrypoint != "" {
-		if cells, err = p.entrypointCells(); err != nil {
-			return nil, err
+		cell := p.command()
+		if cell == "" {
+			if cell, err = entrypointCell(env, p.entrypoint); err != nil {
+				return nil, err
+			}
 		}
+		cells = []string{cell}
 	}
-	if p.dependencies, err = x.DependenciesOf(env, o.Dependencies); err != nil {
+	if p.dependencies, err = x.dependenciesOf(env, o.Dependencies); err != nil {
 		return nil, err
 	}
 	p.installs = x.CanInstall(env) && !o.NoPackages
-	network, err := x.networkOf(o, caller)
-	if err != nil {
-		return nil, err
-	}
 	p.spec = runner.Spec{
 		Environment: EnvironmentOf(*env),
 		StopOnError: o.StopOnError == nil || *o.StopOnError,
-		Network:     network,
 		Limits:      LimitsOf(*env, x.limits),
+	}
+	if p.spec.Network, err = x.networkOf(o.Network, caller); err != nil {
+		return nil, err
 	}
 	p.spec.Command = p.command()
 	if p.spec.Limits.Timeout, err = x.timeout(o.Timeout, p.spec.Limits.Timeout); err != nil {
 		return nil, err
 	}
-	if p.spec.Env, err = KernelEnv(o.Env); err != nil {
+	if p.spec.Env, err = kernelEnv(o.Env); err != nil {
 		return nil, err
 	}
-	if room := p.spec.Limits.DataSize; o.Inputs.Size() > room {
-		return nil, TooMuch(room)
-	}
-	if err := CheckURLs(&o.Inputs); err != nil {
+	if err := o.Inputs.Check(p.spec.Limits.DataSize); err != nil {
 		return nil, err
 	}
 	_, span := x.tracer.Start(ctx, "notebook.New")
@@ -132,13 +131,8 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 		p.spec.WaitUntil = o.Until
 		p.spec.Limits.Timeout = min(x.maxTimeout, time.Until(o.Until))
 	}
-	p.spec.ID, err = NewID(p.started)
+	p.spec.ID, err = NewID("run_", p.started)
 	return p, err
-}
-
-// TooMuch refuses inputs that /mnt/data, of so many bytes, cannot hold.
-func TooMuch(room int64) *problem.Error {
-	return problem.TooLarge("files", "together they are larger than /mnt/data, which holds %d bytes", room)
 }
 
 // command is the one that the plan runs in a session beside its kernel; "" for code.
@@ -237,13 +231,18 @@ func (x *Executor) environment(o *Order, book []byte, entrypoint string) (*envir
 	return chosen, nil
 }
 
-// ByLanguage finds an environment by its language or an alias; nil where there is none.
+// ByLanguage finds an environment by its language or an alias; nil if there is none.
 func (x *Executor) ByLanguage(language string) *environments.Environment {
+	return x.find(func(e *environments.Environment) bool {
+		return strings.EqualFold(e.Language, language) || slices.ContainsFunc(e.Aliases, func(name string) bool { return strings.EqualFold(name, language) })
+	})
+}
+
+// find returns the first environment that is meant, nil if none is.
+func (x *Executor) find(isMeant func(*environments.Environment) bool) *environments.Environment {
 	for i := range x.environments {
-		e := &x.environments[i]
-		names := append([]string{e.Language}, e.Aliases...)
-		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, language) }) {
-			return e
+		if isMeant(&x.environments[i]) {
+			return &x.environments[i]
 		}
 	}
 	return nil
@@ -281,8 +280,8 @@ func (x *Executor) timeout(asked *float64, otherwise time.Duration) (time.Durati
 	return max(time.Duration(f*float64(time.Second)), time.Millisecond), nil
 }
 
-// KernelEnv checks the variables of a request.
-func KernelEnv(given map[string]string) (map[string]string, error) {
+// kernelEnv checks the variables of a request.
+func kernelEnv(given map[string]string) (map[string]string, error) {
 	if len(given) > MaxEnv {
 		return nil, problem.Unfit("env", "there are more than %d variables", MaxEnv)
 	}

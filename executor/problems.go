@@ -26,7 +26,10 @@ func ProblemOf(err error) *problem.Error {
 	case errors.As(err, &refused):
 		return ofAccess(refused)
 	case errors.As(err, &gone):
-		return goneProblem(gone)
+		return &problem.Error{
+			Status: problem.StatusGone, Text: GoneText(gone) + "; its variables and files are lost; POST /v1/sessions opens another",
+			Cause: gone.Err,
+		}
 	case errors.Is(err, runner.ErrNoSession):
 		return problem.NotFound()
 	case errors.As(err, &ofFile):
@@ -83,13 +86,6 @@ func GoneText(gone *runner.GoneError) string {
 		why = "it has ended"
 	}
 	return fmt.Sprintf("the session is over since %s: %s", gone.At.UTC().Format(time.RFC3339), why)
-}
-
-func goneProblem(gone *runner.GoneError) *problem.Error {
-	return &problem.Error{
-		Status: problem.StatusGone, Text: GoneText(gone) + "; its variables and files are lost; POST /v1/sessions opens another",
-		Cause: gone.Err,
-	}
 }
 
 // fileStatuses are those of what cannot be done by the state of /mnt/data.

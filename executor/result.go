@@ -20,7 +20,7 @@ type Result struct {
 	ID        string        `json:"id"`
 	Status    runner.Status `json:"status"`
 	Text      string        `json:"text"`
-	Outputs   []any         `json:"outputs"` // StreamOutput, bundleOutput or errorOutput
+	Outputs   []any         `json:"outputs"` // StreamOutput, BundleOutput or ErrorOutput
 	Images    []Image       `json:"images"`
 	Files     []File        `json:"files"`
 	Skipped   []Skipped     `json:"skipped"`
@@ -80,7 +80,7 @@ func (x *Executor) result(ctx context.Context, p *plan, out *runner.Outcome, eve
 	a := &Result{
 		ID:        p.spec.ID,
 		Status:    out.Status,
-		Outputs:   outputsOf(result, k.urls),
+		Outputs:   []any{},
 		Images:    imagesOf(blobs, k, p.linkImages),
 		Files:     append([]File{}, events.files...),
 		Skipped:   skippedOf(out, result, events.files, blobs, k),
@@ -93,6 +93,9 @@ func (x *Executor) result(ctx context.Context, p *plan, out *runner.Outcome, eve
 			CPUMS: out.Usage.CPU.Milliseconds(), PeakMemory: out.Usage.PeakMemory,
 		},
 		keeper: events.keeper,
+	}
+	for _, o := range result.Outputs {
+		a.Outputs = append(a.Outputs, outputOf(o, k.urls, false))
 	}
 	if url := k.urls[notebookName]; url != "" {
 		a.Notebook = &NotebookLink{url}

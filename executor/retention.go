@@ -20,12 +20,6 @@ const (
 	sweepTime  = 10 * time.Minute
 )
 
-// sweepRecords removes expired records until the service ends. Any number of services
-// may do it at once: each removal is by itself, and one that finds nothing is well.
-func (x *Executor) sweepRecords() {
-	x.repeat(sweepFirst, sweepEvery, "expired records", x.book.Sweep)
-}
-
 // repeat sweeps until the service ends.
 func (x *Executor) repeat(first, every time.Duration, what string, sweep func(context.Context) error) {
 	timer := time.NewTimer(first)

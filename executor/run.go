@@ -137,11 +137,11 @@ func (r *Run) waitElsewhere(ctx context.Context) (*ending, error) {
 // then its end is kept, whatever it is, for whoever asks by its ID. hasEnded is whether it has
 // come to it. The error is why the run was refused, or ctx's; the caller's own run is then
 // cancelled unless it has a Key: nobody will ever know its ID.
-func (r *Run) Accepted(ctx context.Context, keyed bool) (hasEnded bool, err error) {
+func (r *Run) Accepted(ctx context.Context) (hasEnded bool, err error) {
 	switch {
 	case r.own != nil:
 		err = r.own.settle(ctx)
-		if err != nil && ctx.Err() != nil && !keyed {
+		if err != nil && ctx.Err() != nil && r.own.position == nil {
 			r.own.cancel(ErrClientGone)
 		}
 		return false, err

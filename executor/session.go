@@ -40,11 +40,9 @@ func (x *Executor) asksBash(o *Order, entrypoint string) bool {
 	return env != nil && IsBash(env.Language)
 }
 
-const (
-	// maxCommand is what Linux takes as one argument, in bytes, its last NUL left out
-	// (MAX_ARG_STRLEN).
-	maxCommand = 128<<10 - 1
-)
+// maxCommand is what Linux takes as one argument, in bytes, its last NUL left out
+// (MAX_ARG_STRLEN).
+const maxCommand = 128<<10 - 1
 
 // inSession is what a plan has of the session that it runs in. whyLost may be called
 // on nil.
@@ -217,21 +215,11 @@ func (x *Executor) commandOf(cells []string, book []byte, mediaType string) (str
 
 // ByName finds an environment; nil where there is none.
 func (x *Executor) ByName(name string) *environments.Environment {
-	for i := range x.environments {
-		if x.environments[i].Name == name {
-			return &x.environments[i]
-		}
-	}
-	return nil
+	return x.find(func(e *environments.Environment) bool { return e.Name == name })
 }
 
 func (x *Executor) byMediaType(mediaType string) *environments.Environment {
-	for i := range x.environments {
-		if slices.Contains(x.environments[i].MediaTypes, mediaType) {
-			return &x.environments[i]
-		}
-	}
-	return nil
+	return x.find(func(e *environments.Environment) bool { return slices.Contains(e.MediaTypes, mediaType) })
 }
 
 // runnerOf is what a plan is run by.
@@ -297,12 +285,6 @@ var sessionIDs = regexp.MustCompile(`^ses_[0-9A-HJKMNP-TV-Z]{26}$`)
 
 // IsSessionID reports whether text is the id of a session as the executor makes them.
 func IsSessionID(text string) bool { return sessionIDs.MatchString(text) }
-
-// newSessionID returns a new id: sortable by time, with 80 random bits.
-func newSessionID(now time.Time) (string, error) {
-	id, err := NewID(now)
-	return "ses_" + strings.TrimPrefix(id, "run_"), err
-}
 
 // Stamp is a time as answers have it.
 func Stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

@@ -81,27 +81,27 @@ func (s *Session) ListFiles(ctx context.Context, folder string, recursive bool) 
 type SessionFile struct {
 	runner.FileInfo
 	MediaType string // by its name and its first bytes
-	*sessionContent
+	io.Reader
+	io.Closer
 }
 
 // ReadFile returns a file. A sandbox that gives no byte for StoreStall is an error.
 func (s *Session) ReadFile(ctx context.Context, name string) (*SessionFile, error) {
-	timed, cancel := context.WithCancelCause(ctx)
-	stall := time.AfterFunc(s.x.stall, func() { cancel(ErrStalled) })
-	info, content, err := s.live.Read(timed, name)
-	stall.Stop()
+	var info runner.FileInfo
+	content, err := openWatched(ctx, s.x.stall, func(ctx context.Context) (content io.ReadCloser, err error) {
+		info, content, err = s.live.Read(ctx, name)
+		return content, err
+	})
 	if err != nil {
-		defer cancel(nil)
-		return nil, stalled(timed, err)
+		return nil, stalled(ctx, err)
 	}
-	from := &sessionContent{from: content, timed: timed, cancel: cancel, stall: stall, after: s.x.stall}
-	from.sniffed = bufio.NewReaderSize(readerFunc(from.read), sniffed)
-	head, err := from.sniffed.Peek(int(min(sniffed, max(0, info.Size))))
+	buffered := bufio.NewReaderSize(content, sniffed)
+	head, err := buffered.Peek(int(min(sniffed, max(0, info.Size))))
 	if err != nil || info.Size < 0 {
-		defer from.Close()
-		return nil, stalled(timed, changed(name))
+		defer content.Close()
+		return nil, stalled(content.ctx, changed(name))
 	}
-	return &SessionFile{info, storage.MediaType(path.Base(info.Path), head), from}, nil
+	return &SessionFile{info, storage.MediaType(path.Base(info.Path), head), buffered, content}, nil
 }
 
 // sniffed is how many bytes of a file its type is told by.
@@ -111,36 +111,6 @@ const sniffed = 512
 func changed(name string) error {
 	return &runner.FileError{Code: runner.FileBusy, Path: name, Message: "it was changed while it was read"}
 }
-
-// sessionContent lets a timer go while it is read.
-type sessionContent struct {
-	from    io.ReadCloser
-	sniffed *bufio.Reader
-	timed   context.Context
-	cancel  context.CancelCauseFunc
-	stall   *time.Timer
-	after   time.Duration
-}
-
-// Read implements io.Reader.
-func (c *sessionContent) Read(p []byte) (int, error) { return c.sniffed.Read(p) }
-
-func (c *sessionContent) read(p []byte) (int, error) {
-	c.stall.Reset(c.after)
-	defer c.stall.Stop()
-	return c.from.Read(p)
-}
-
-// Close implements io.Closer.
-func (c *sessionContent) Close() error {
-	defer c.cancel(nil)
-	return c.from.Close()
-}
-
-// readerFunc is an io.Reader.
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // MaxFile is how large a file that is written may be, in bytes.
 func (s *Session) MaxFile() int64 { return min(s.x.maxUpload, s.DataSize()) }
@@ -178,9 +148,7 @@ func (s *Session) StoreFile(ctx context.Context, name, key string) error {
 	whole := &WatchedReader{Reader: content}
 	again := s.x.store.Replay(whole, s.x.intake.Dir())
 	defer again.Close()
-	timed, steady, stop := watchStall(ctx, again, s.x.stall)
-	defer stop()
-	_, err = s.x.store.Put(timed, key, steady, path.Base(name))
+	_, err = s.x.put(ctx, key, again, path.Base(name))
 	switch {
 	case err == nil:
 		return nil
@@ -207,10 +175,10 @@ func (s *Session) MoveFile(ctx context.Context, from, to string, overwrite bool)
 	return entryOf(info), err
 }
 
-// stalled is the error of a sandbox that was waited for; it did not answer where the
-// cause of ctx says so.
+// stalled is the error of a sandbox that was waited for. If the error or the cause of ctx
+// is ErrStalled, the sandbox did not answer.
 func stalled(ctx context.Context, err error) error {
-	if err != nil && context.Cause(ctx) == ErrStalled {
+	if err = joinStall(ctx, err); errors.Is(err, ErrStalled) {
 		return &problem.Error{Status: problem.StatusTimeout, Text: "the sandbox did not answer in time", Cause: err}
 	}
 	return err

@@ -82,7 +82,7 @@ func (x *Executor) OpenSession(ctx context.Context, caller *access.Caller, o *Se
 		return nil, err
 	}
 	env := x.ByName(spec.Environment.Name)
-	packages, err := x.DependenciesOf(env, o.Dependencies)
+	packages, err := x.dependenciesOf(env, o.Dependencies)
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +129,8 @@ func (x *Executor) sessionSpec(caller *access.Caller, o *SessionOrder) (spec run
 	spec = runner.SessionSpec{
 		Owner: caller.Owner(), Environment: EnvironmentOf(*env), Limits: LimitsOf(*env, x.limits), MaxOwned: caller.Sessions(), Note: o.Note,
 	}
-	if o.Network != nil && *o.Network {
-		if err := mayNetwork(caller, x.network != nil); err != nil {
-			return spec, err
-		}
-		spec.Network = x.network
+	if spec.Network, err = x.networkOf(o.Network, caller); err != nil {
+		return spec, err
 	}
 	if spec.TTL, err = x.sessionTime("ttl", o.TTL, x.times.TTL); err != nil {
 		return spec, err
@@ -141,16 +138,13 @@ func (x *Executor) sessionSpec(caller *access.Caller, o *SessionOrder) (spec run
 	if spec.Idle, err = x.sessionTime("idle", o.Idle, min(x.times.Idle, spec.TTL)); err != nil {
 		return spec, err
 	}
-	if spec.Env, err = KernelEnv(o.Env); err != nil {
+	if spec.Env, err = kernelEnv(o.Env); err != nil {
 		return spec, err
 	}
-	if room := spec.Limits.DataSize; o.Inputs.Size() > room {
-		return spec, TooMuch(room)
-	}
-	if err := CheckURLs(&o.Inputs); err != nil {
+	if err := o.Inputs.Check(spec.Limits.DataSize); err != nil {
 		return spec, err
 	}
-	spec.ID, err = newSessionID(x.now())
+	spec.ID, err = NewID("ses_", x.now())
 	return spec, err
 }
 

@@ -101,7 +101,7 @@ func (s *sink) File(ctx context.Context, name string, content io.Reader) error {
 	switch {
 	case err == nil:
 		entry.MediaType, entry.SHA256, entry.URL = object.MediaType, object.SHA256, object.url
-		entry.ExpiresAt = new(object.expires.UTC().Truncate(time.Second))
+		entry.ExpiresAt = new(Stamp(object.expires))
 	case errors.As(err, &lost):
 		entry.Error, entry.Retry = lost.text, lost.retry
 	default:

@@ -27,7 +27,7 @@ func Adopt(raw []byte, k Kernel) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isVersion3(doc) {
+	if string(doc.get("nbformat")) == "3" { // as IPython wrote it until 2015
 		if doc, err = upgrade(doc); err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func adoptMetadata(raw jsontext.Value, k Kernel) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := json.Marshal(k.spec())
+	spec, err := json.Marshal(k)
 	if err != nil {
 		return nil, fmt.Errorf("notebook: adopt: %w", err)
 	}
@@ -137,7 +137,7 @@ func adoptCell(field string, raw jsontext.Value) (cell object, kind string, err 
 	if _, ok := multiline(cell.get("source")); !ok {
 		return nil, "", invalid(field+".source", "must be a string or a list of strings")
 	}
-	if id := cell.get("id"); id != nil && !validID(id) {
+	if id, ok := unquote(cell.get("id")); cell.get("id") != nil && (!ok || !idPattern.MatchString(id)) {
 		return nil, "", invalid(field+".id", "must be 1 to 64 letters, digits, - and _")
 	}
 	meta, err := orEmpty(field+".metadata", cell.get("metadata"))
@@ -188,11 +188,6 @@ func orEmpty(field string, raw jsontext.Value) (object, error) {
 // idPattern is the schema's, since nbformat 4.5.
 var idPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func validID(raw jsontext.Value) bool {
-	id, ok := unquote(raw)
-	return ok && idPattern.MatchString(id)
-}
-
 // freeID returns an id for cell i that is not in ids, and adds it.
 func freeID(i int, ids map[string]bool) string {
 	id := cellID(i)
@@ -205,7 +200,7 @@ func freeID(i int, ids map[string]bool) string {
 
 // Language returns the language that the notebook raw is written in, as its
 // kernelspec says or, failing that, its language_info or, in nbformat 3, its first
-// code cell; "" where it says nothing or is not a notebook.
+// code cell; "" if it says nothing or is not a notebook.
 func Language(raw []byte) string {
 	meta := lookup(raw, "metadata")
 	for _, path := range [][2]string{{"kernelspec", "language"}, {"language_info", "name"}} {
@@ -216,7 +211,7 @@ func Language(raw []byte) string {
 	return language3(raw)
 }
 
-// lookup returns the value of name in the object raw, nil where there is none.
+// lookup returns the value of name in the object raw, nil if there is none.
 // As in Python, the last of two wins.
 func lookup(raw jsontext.Value, name string) jsontext.Value {
 	var found jsontext.Value

@@ -117,7 +117,7 @@ func hasMagic(mediaType string, data []byte) bool {
 	}
 }
 
-// dimensions returns an image's size in pixels, 0 where it is not told. It reads
+// dimensions returns an image's size in pixels, 0 if it is not told. It reads
 // headers and never decodes pixels.
 func dimensions(mediaType string, data []byte) (width, height int) {
 	var decode func(io.Reader) (image.Config, error)

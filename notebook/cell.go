@@ -5,12 +5,12 @@ import "github.com/go-json-experiment/json/jsontext"
 // cellHead is what there is to know of a cell besides its outputs.
 type cellHead struct {
 	index    int
-	count    string         // its execution count; "" where it has none
-	source   jsontext.Value // nil where it has none
+	count    string         // its execution count; "" if it has none
+	source   jsontext.Value // nil if it has none
 	mayRaise bool           // an error of it is expected and ended nothing
 }
 
-// readCell reads one cell of an executed notebook. outputs is nil where it has
+// readCell reads one cell of an executed notebook. outputs is nil if it has
 // none, as a cell that is no code has.
 func readCell(i int, raw jsontext.Value) (head cellHead, outputs jsontext.Value, err error) {
 	head.index = i

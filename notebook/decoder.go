@@ -9,7 +9,7 @@ type Decoder struct {
 	limits Limits
 	names  names
 	single reading     // of one output at a time
-	stream *liveStream // to which the next output may add; nil where none is
+	stream *liveStream // to which the next output may add; nil if none is
 }
 
 // NewDecoder returns a Decoder for one run.
@@ -21,12 +21,12 @@ func NewDecoder(limits Limits) *Decoder {
 
 // Output decodes one output of the given cell as it happens: raw is what will
 // stand in the executed notebook's outputs, and may have a display's id as the
-// Jupyter protocol's messages do, transient.display_id. ok is false where
+// Jupyter protocol's messages do, transient.display_id. ok is false if
 // nothing of it can be shown.
 //
 // A Blob in it has its final name: Decode gives the same bytes the same name.
 //
-// The text of a stream adds to the output before, where that is of the same cell
+// The text of a stream adds to the output before, if that is of the same cell
 // and name, as adjacent ones are one in Decode's Result. It is resolved as there,
 // so that a progress bar replaces its line: see Output.Replaced.
 //

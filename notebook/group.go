@@ -17,7 +17,7 @@ var (
 	groupFinal = regexp.MustCompile(`^  \| (\S+?): (.*)$`)
 )
 
-// exceptionGroup returns the ExceptionGroup that ended the cell, nil where none did.
+// exceptionGroup returns the ExceptionGroup that ended the cell, nil if none did.
 func (r *reading) exceptionGroup(cell cellHead) *Exception {
 	for _, out := range slices.Backward(r.outputs) {
 		if out.Cell != cell.index {

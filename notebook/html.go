@@ -18,31 +18,24 @@ func htmlText(source string) string {
 	preformatted := 0
 	tokens := html.NewTokenizer(strings.NewReader(source))
 	for {
-		switch tokens.Next() {
+		switch token := tokens.Next(); token {
 		case html.ErrorToken:
 			return squeeze(string(text))
 		case html.TextToken:
 			if hidden == 0 {
 				text = appendText(text, string(tokens.Text()), preformatted > 0)
 			}
-		case html.StartTagToken:
+		case html.StartTagToken, html.SelfClosingTagToken:
 			name, source := tagAndSource(tokens)
 			if hidden == 0 || hidden == atom.Audio || hidden == atom.Video {
 				text = append(text, mediaWords(name, hidden, source)...)
 			}
-			if hidden == 0 && isHidden(name) {
+			opens := token == html.StartTagToken
+			if opens && hidden == 0 && isHidden(name) {
 				hidden = name
 			}
-			if name == atom.Pre {
+			if opens && name == atom.Pre {
 				preformatted++
-			}
-			if breaksLine(name) {
-				text = append(text, '\n')
-			}
-		case html.SelfClosingTagToken:
-			name, source := tagAndSource(tokens)
-			if hidden == 0 || hidden == atom.Audio || hidden == atom.Video {
-				text = append(text, mediaWords(name, hidden, source)...)
 			}
 			if breaksLine(name) {
 				text = append(text, '\n')

@@ -33,7 +33,7 @@ const (
 	// of them becomes an object in the store and an entry in the reply.
 	DefaultMaxBlobs = 200
 
-	// DefaultMaxBlobBytes lets a poster-sized plot pass where the operator raised
+	// DefaultMaxBlobBytes lets a poster-sized plot pass if the operator raised
 	// the cap on output, and keeps one image from filling a reply.
 	DefaultMaxBlobBytes int64 = 32 << 20
 )
@@ -52,8 +52,8 @@ const (
 	// millions of tiny outputs to hold a core for half a minute.
 	readPerOutput = 100
 
-	// maxMembers bounds the fields of a notebook, a cell or their metadata, where
-	// nbformat knows five: what is kept of each costs memory.
+	// maxMembers bounds the fields of a notebook, a cell or their metadata, of
+	// which nbformat knows five: what is kept of each costs memory.
 	maxMembers = 1_000
 
 	// maxDisplayID bounds a display's id, in bytes: IPython's have 32, and an id

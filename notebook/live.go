@@ -32,7 +32,7 @@ func newLiveStream(cell int, name string) *liveStream {
 
 // add takes the next piece. text belongs behind all text so far, after the last
 // lines of that, as many as replaced says, are removed; the line that has no
-// newline yet counts, also where it is empty.
+// newline yet counts, even if it is empty.
 //
 // Of a text that stays on the screen, this leaves what Plain makes of the whole.
 func (l *liveStream) add(piece string) (text string, replaced int) {

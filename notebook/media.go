@@ -44,7 +44,7 @@ func (r *reading) embedded(cell int, bundle map[string]Datum) {
 	}
 }
 
-// tagAndSource returns the name of the tag that tokens are at, and its src, "" where it has none.
+// tagAndSource returns the name of the tag that tokens are at, and its src, "" if it has none.
 func tagAndSource(tokens *html.Tokenizer) (name atom.Atom, source string) {
 	raw, more := tokens.TagName()
 	name = atom.Lookup(raw)

@@ -9,9 +9,9 @@ import (
 
 // Kernel names the kernel that a notebook asks for, as a Jupyter kernelspec does.
 type Kernel struct {
-	Name        string // of the kernelspec: "python3"
-	DisplayName string // for people: "Python 3"
-	Language    string // "python"
+	DisplayName string `json:"display_name"` // for people: "Python 3"
+	Language    string `json:"language"`     // "python"
+	Name        string `json:"name"`         // of the kernelspec: "python3"
 }
 
 // New returns a notebook (nbformat 4.5) of code cells for the kernel k. The
@@ -26,7 +26,7 @@ func New(cells []string, k Kernel) ([]byte, error) {
 		return nil, invalid("cells", "holds %d cells, the limit is %d", len(cells), MaxCells)
 	}
 	doc := document{
-		Metadata:      metadata{Kernelspec: k.spec()},
+		Metadata:      metadata{Kernelspec: k},
 		Nbformat:      4,
 		NbformatMinor: 5,
 	}
@@ -67,17 +67,7 @@ type codeCell struct {
 }
 
 type metadata struct {
-	Kernelspec kernelspec `json:"kernelspec"`
-}
-
-type kernelspec struct {
-	DisplayName string `json:"display_name"`
-	Language    string `json:"language"`
-	Name        string `json:"name"`
-}
-
-func (k Kernel) spec() kernelspec {
-	return kernelspec{DisplayName: k.DisplayName, Language: k.Language, Name: k.Name}
+	Kernelspec Kernel `json:"kernelspec"`
 }
 
 func cellID(i int) string { return fmt.Sprintf("cell-%d", i) }

@@ -41,7 +41,7 @@ func readObject(field string, raw jsontext.Value) (object, error) {
 	return o, nil
 }
 
-// get returns the value of name, nil where there is none.
+// get returns the value of name, nil if there is none.
 func (o object) get(name string) jsontext.Value {
 	for _, m := range o {
 		if m.name == name {
@@ -51,7 +51,7 @@ func (o object) get(name string) jsontext.Value {
 	return nil
 }
 
-// set returns o with name's value replaced or, where there is none, added.
+// set returns o with name's value replaced or, if there is none, added.
 func (o object) set(name string, value jsontext.Value) object {
 	for i, m := range o {
 		if m.name == name {

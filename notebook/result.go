@@ -17,7 +17,7 @@ const (
 // Result is what an executed notebook says, made safe to pass on.
 type Result struct {
 	Outputs   []Output   // in the order in which they happened
-	Error     *Exception // the first error that ended a cell; nil where none did
+	Error     *Exception // the first error that ended a cell; nil if none did
 	Dropped   []Dropped  // what could not be passed on as it was
 	Truncated bool       // whether any of Limits cut or dropped something
 }
@@ -52,7 +52,7 @@ type Blob struct {
 	Name      string // "image_0.png", "output_0.pdf": unique in the result, each kind counted in order of appearance
 	MediaType string // "image/png"
 	Bytes     []byte
-	Width     int // pixels; 0 where unknown
+	Width     int // pixels; 0 if unknown
 	Height    int
 }
 
@@ -62,12 +62,12 @@ type Exception struct {
 	Message   string
 	Traceback string
 	Cell      int // index in the notebook's cells
-	Line      int // 1-based line of that cell; 0 where unknown
+	Line      int // 1-based line of that cell; 0 if unknown
 }
 
 // Dropped is a part of an output that is not passed on, or was cut.
 type Dropped struct {
 	Cell      int
-	MediaType string // "" where it is not a representation in a MIME bundle
+	MediaType string // "" if it is not a representation in a MIME bundle
 	Reason    string // for people
 }

@@ -31,7 +31,7 @@ func svgRoot(data []byte) (xml.StartElement, bool) {
 }
 
 // svgDimensions returns width and height of the root element in CSS pixels or,
-// where they are missing or relative, those of its viewBox; else 0.
+// if they are missing or relative, those of its viewBox; else 0.
 func svgDimensions(data []byte) (width, height int) {
 	root, _ := svgRoot(data)
 	attrs := map[string]string{}
@@ -54,7 +54,7 @@ func svgDimensions(data []byte) (width, height int) {
 }
 
 // cssPixels reads a CSS length (https://www.w3.org/TR/css-values-4/#absolute-lengths),
-// 0 where it is none, is relative or is absurd.
+// 0 if it is none, is relative or is absurd.
 func cssPixels(length string) int {
 	length = strings.ToLower(strings.TrimSpace(length))
 	scale := 1.0

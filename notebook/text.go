@@ -13,14 +13,14 @@ import (
 //
 //   - A stream is its text; an error its traceback with the final line
 //     ("ValueError: x").
-//   - A display or result is its text/plain, except where that is merely an
+//   - A display or result is its text/plain, unless that is merely an
 //     object's repr, such as <Figure size 640x480 with 1 Axes>, and a better one
 //     is there: text/markdown, text/latex, the text of text/html, or
 //     application/json.
 //   - Sound, a film or a page at an address is a line "[audio: ADDRESS]".
 //   - An image is a line "[image image_0.png: URL]", another blob
 //     "[file output_0.pdf: URL]", after the text that came with it. link gives
-//     the URL, "" (and the line none) where there is none; it may be nil.
+//     the URL, "" (and the line none) if there is none; it may be nil.
 func Text(r *Result, link func(*Blob) string) string {
 	if link == nil {
 		link = func(*Blob) string { return "" }
@@ -48,13 +48,14 @@ func parts(out Output, link func(*Blob) string) []string {
 	}
 }
 
-// errorText returns the traceback. IPython's ends with the name and the message;
-// where another kernel's does not, they are added.
+// syntaxPlace is the place that IPython adds to the message of a SyntaxError, and not to
+// its traceback.
 var syntaxPlace = regexp.MustCompile(` \([^()\n]*, line \d+\)$`)
 
+// errorText returns the traceback. IPython's ends with the name and the message. If another
+// kernel's does not, they are added.
 func errorText(out Output) string {
 	final := strings.TrimSuffix(out.Name+": "+out.Message, ": ")
-	// IPython puts the place of a SyntaxError into its message and not into its traceback.
 	if strings.Contains(out.Traceback, syntaxPlace.ReplaceAllString(final, "")) {
 		return out.Traceback
 	}

@@ -62,7 +62,7 @@ const maxLine = int(DefaultMaxBytes)
 var cellFrame = regexp.MustCompile(`(?m)^(?: {0,2}(?:Cell|Input) In ?\[(\d+)\], (?:line |in <cell line: )|File <timed exec>:)(\d+)`)
 
 // line returns the 1-based line of the cell at which the exception out passed
-// through it, 0 where the traceback does not tell: that of the last frame with
+// through it, 0 if the traceback does not tell: that of the last frame with
 // the cell's own execution count. Frames of earlier cells, whose functions it
 // calls, have other counts. What begins with such a frame is no traceback of
 // IPython's, and says the line itself.

@@ -11,9 +11,6 @@ import (
 // maxHeading is the deepest heading that nbformat 3 has.
 const maxHeading = 6
 
-// isVersion3 reports whether doc is of nbformat 3, as IPython wrote it until 2015.
-func isVersion3(doc object) bool { return string(doc.get("nbformat")) == "3" }
-
 // upgrade makes nbformat 4.5 of a notebook of nbformat 3, as nbformat's own
 // converter does, but for the outputs, which are left out: Adopt clears them.
 // See https://github.com/jupyter/nbformat, nbformat/v4/convert.py.
@@ -105,7 +102,7 @@ func upgradeCell(field string, cell object) (object, error) {
 	return cell, nil
 }
 
-// language3 is what the first code cell with a language has; "" where none has one.
+// language3 is what the first code cell with a language has; "" if none has one.
 func language3(raw []byte) (language string) {
 	if string(lookup(raw, "nbformat")) != "3" {
 		return ""

@@ -18,7 +18,7 @@ type Engine interface {
 	// returns how many sandboxes that were. It touches no other service's.
 	Reap(ctx context.Context) (int, error)
 	// Ready reports why a sandbox of env could not be started now, or nil. The error is
-	// ErrNoImage where there is no image of it.
+	// ErrNoImage if there is no image of it.
 	Ready(ctx context.Context, env Environment) error
 }
 
@@ -31,7 +31,7 @@ type Keeper interface {
 	Keep(ctx context.Context, s Sandbox) (name string, err error)
 	// Adopt opens a new stream to a sandbox that was kept. What is under way on the
 	// old one is lost, in the middle of whatever it was. The error is
-	// ErrNoSandbox where this service has none of that name that runs. Reap leaves
+	// ErrNoSandbox if this service has none of that name that runs. Reap leaves
 	// what was adopted.
 	Adopt(ctx context.Context, name string) (Sandbox, error)
 }
@@ -66,7 +66,7 @@ var ErrNoSandbox = errors.New("there is no such sandbox")
 // Sandbox is a byte stream to the program inside, and the means to end it. Close
 // ends the stream alone: whether the program ends by that is its own affair.
 // Read returns an *ExitError after the last byte of a program that ended, in an
-// *Error where it was the sandboxes' host that ended it.
+// *Error if it was the sandboxes' host that ended it.
 type Sandbox interface {
 	io.ReadWriteCloser
 	// ID is the sandbox's own name, for logs.
@@ -79,7 +79,7 @@ type Sandbox interface {
 
 // ExitError is the end of a sandbox that nobody asked for.
 type ExitError struct {
-	Code int    // the exit code; 128 + signal where a signal ended it, -1 where unknown
+	Code int    // the exit code; 128 + signal if a signal ended it, -1 if unknown
 	Log  string // the last bytes that the program wrote to stderr; may be empty
 }
 

@@ -18,7 +18,7 @@ const (
 type Error struct {
 	Code       Code
 	Message    string        // public: no host path, no image digest
-	RetryAfter time.Duration // when to come back; 0 where unknown
+	RetryAfter time.Duration // when to come back; 0 if unknown
 	Err        error         // the cause, for the log; may be nil
 }
 

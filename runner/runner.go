@@ -14,7 +14,7 @@ type Runner interface {
 	// Run returns when no process of the run can run any more. A non-nil error means
 	// that the service failed, never that the user's code did: that is a
 	// Status of the outcome. The end of ctx cancels the run, which then still
-	// yields an outcome with what it had produced. It is an *Error where a
+	// yields an outcome with what it had produced. It is an *Error if a
 	// caller can do something about it (full, not available).
 	//
 	// events is guaranteed to be non-nil; its methods are called one at a time
@@ -118,13 +118,18 @@ const (
 	StatusCancelled   Status = "cancelled"     // the caller wanted no more of it
 )
 
+// Statuses are all there are.
+func Statuses() []Status {
+	return []Status{StatusOK, StatusError, StatusTimeout, StatusOutOfMemory, StatusKilled, StatusOutputLimit, StatusCancelled}
+}
+
 // Outcome is what is left of a run.
 type Outcome struct {
 	Status   Status
 	Notebook []byte    // the executed notebook: hostile bytes; nil if nothing came back
 	Skipped  []Skipped // files that were not passed to the Sink
 	Usage    Usage
-	// ExitCode is that of Spec.Command, 128 + signal where a signal ended it; nil where
+	// ExitCode is that of Spec.Command, 128 + signal if a signal ended it; nil if
 	// there was none, or it was ended for another Status. Other than 0 is StatusError.
 	ExitCode *int
 	// KernelRestarted is that the session's variables are lost: its kernel died in
@@ -144,6 +149,6 @@ type Usage struct {
 	Queue      time.Duration // from Run to a ready sandbox
 	Wall       time.Duration // all cells together, on the sandbox's clock
 	CPU        time.Duration // of all processes of the sandbox while the cells ran
-	CPUOfJob   time.Duration // the same from its job to its end: a kernel's start and exit run code too; 0 where unknown
-	PeakMemory int64         // bytes, of the sandbox, tmpfs included; 0 where unknown
+	CPUOfJob   time.Duration // the same from its job to its end: a kernel's start and exit run code too; 0 if unknown
+	PeakMemory int64         // bytes, of the sandbox, tmpfs included; 0 if unknown
 }

@@ -10,12 +10,12 @@ import (
 
 // Sessions opens sandboxes that live on between runs, and finds them again.
 type Sessions interface {
-	// Open returns a session whose kernel is up. It is an *Error of CodeFull where
-	// there is no room for one more, of CodeShare where the owner has MaxOwned
-	// open, of CodeEnv where no kernel starts with Env.
+	// Open returns a session whose kernel is up. It is an *Error of CodeFull if
+	// there is no room for one more, of CodeShare if the owner has MaxOwned
+	// open, of CodeEnv if no kernel starts with Env.
 	Open(ctx context.Context, spec SessionSpec) (Session, error)
-	// Find returns an owner's session. It is ErrNoSession where the owner never had
-	// one of that id, and a *GoneError where it had one and that is over.
+	// Find returns an owner's session. It is ErrNoSession if the owner never had
+	// one of that id, and a *GoneError if it had one and that is over.
 	Find(owner, id string) (Session, error)
 	// List returns an owner's sessions that are open, the oldest first.
 	List(owner string) []SessionInfo
@@ -23,7 +23,7 @@ type Sessions interface {
 
 // Session is one sandbox with a live kernel and its /mnt/data, of one owner. Its
 // methods may be called at any time and at once; all but Info return a *GoneError
-// where the session is over.
+// if the session is over.
 type Session interface {
 	Info() SessionInfo
 	// Run is Runner.Run in this session. Runs of a session go one after another, in
@@ -32,10 +32,10 @@ type Session interface {
 	// part of Limits are not looked at, as they are the session's own, and Env must
 	// be empty. Its Inputs replace files of the same name.
 	//
-	// Where a run has to be ended (time, output, cancelled), its kernel is
-	// interrupted first, and lives on where it heeds that.
+	// If a run has to be ended (time, output, cancelled), its kernel is
+	// interrupted first, and lives on if it heeds that.
 	Run(ctx context.Context, spec Spec, events Sink) (*Outcome, error)
-	// Interrupt sends SIGINT to what runs; nothing where nothing does.
+	// Interrupt sends SIGINT to what runs, if anything does.
 	Interrupt(ctx context.Context) error
 	// Restart ends every process of the session's user, and returns when a new
 	// kernel is up. Files stay. What runs ends as killed; what waits runs then.
@@ -51,10 +51,10 @@ type Session interface {
 // not cleaned by the caller; what cannot be done is a *FileError.
 type Files interface {
 	// List returns what a folder ("" is /mnt/data) holds, in the order of the paths;
-	// all that is below it where recursive. more says that there is more than
+	// all that is below it if recursive. more says that there is more than
 	// MaxListed.
 	List(ctx context.Context, path string, recursive bool) (files []FileInfo, more bool, err error)
-	// Read opens a regular file. Read of the content fails where the file is changed
+	// Read opens a regular file. Read of the content fails if the file is changed
 	// so that its size is not met.
 	Read(ctx context.Context, path string) (FileInfo, io.ReadCloser, error)
 	// Write replaces a file or makes it, with its folders, all at once: who reads
@@ -63,7 +63,7 @@ type Files interface {
 	// Delete removes a file, a link, or a folder with all that is in it.
 	Delete(ctx context.Context, path string) error
 	// Move renames a file or folder, makes the folders of its new path, and replaces
-	// a file that is there only where overwrite.
+	// a file that is there only if overwrite.
 	Move(ctx context.Context, from, to string, overwrite bool) (FileInfo, error)
 }
 
@@ -90,7 +90,7 @@ type SessionSpec struct {
 	// restart of the service: what its protocol has to know. At most 4 KiB.
 	Note map[string]string
 	// Ended is called when a session that was opened is over in this process, and its
-	// sandbox with it; not where it goes on in a later one. May be nil.
+	// sandbox with it; not if it goes on in a later one. May be nil.
 	Ended func()
 }
 

@@ -2,6 +2,7 @@
 # Every Go test, three packages at a time, since most of what they do is in containers, and
 # much of it is waiting. What takes longest starts first.
 # Arguments are go test's: "-run X", "-count 1"; GO_PACKAGES names other packages.
+# scripts/lint.sh runs go vet, so go test does not.
 #
 # A test that fails is run once more by itself, when the rest is through, as it may have
 # suffered from what ran beside it. If it passes then, the change passes, and that is
@@ -19,7 +20,7 @@ gotestsum() { go tool -modfile=tools.mod gotestsum "$@"; }
 gotestsum --format pkgname-and-test-fails --format-icons text --hide-summary skipped \
   --rerun-fails=1 --rerun-fails-max-failures=10 --rerun-fails-run-root-test \
   --rerun-fails-report "$work/again" --jsonfile "$work/events" \
-  --packages "${GO_PACKAGES:-./tests/adversarial ./tests/e2e/... ./runner/docker ./...}" -- -p 3 -timeout 60m "$@"
+  --packages "${GO_PACKAGES:-./tests/adversarial ./tests/e2e/... ./runner/docker ./...}" -- -p 3 -vet=off -timeout 60m "$@"
 result=$?
 packages=$(python3 scripts/failed-packages.py <"$work/events")
 if [ -n "$packages" ]; then

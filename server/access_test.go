@@ -17,7 +17,6 @@ import (
 
 	"notebox/access"
 	"notebox/runner"
-	"notebox/runner/runnertest"
 	"notebox/server/dify"
 	"notebox/server/web"
 )
@@ -247,7 +246,7 @@ func TestNewKeyOfAName(t *testing.T) {
 // TestNothingOfAnothers calls each route that needs a key with things of another's.
 // A new route fails here until it has a row.
 func TestNothingOfAnothers(t *testing.T) {
-	offered := runnertest.NewFakeSessions()
+	offered := newSessions(t)
 	s := newService(t, withLines(t, access.Options{}, named("alice", "a", ""), "b"), func(c *Config) { c.Sessions = offered })
 	runs := s.hold()
 	session := sessionsPath + "/" + s.opened(s.call("POST", sessionsPath, "X-API-Key", "a")).ID

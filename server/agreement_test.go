@@ -11,12 +11,11 @@ import (
 
 	"notebox/agent/tool"
 	"notebox/runner"
-	"notebox/runner/runnertest"
 )
 
 // ofOne are sessions whose runs end as those of a service's own runner.
 type ofOne struct {
-	*runnertest.FakeSessions
+	runner.Sessions
 	run *runFunc
 }
 
@@ -30,12 +29,12 @@ func (s sessionOfOne) Run(ctx context.Context, spec runner.Spec, events runner.S
 }
 
 func (o ofOne) Open(ctx context.Context, spec runner.SessionSpec) (runner.Session, error) {
-	s, err := o.FakeSessions.Open(ctx, spec)
+	s, err := o.Sessions.Open(ctx, spec)
 	return sessionOfOne{s, o.run}, err
 }
 
 func (o ofOne) Find(owner, id string) (runner.Session, error) {
-	s, err := o.FakeSessions.Find(owner, id)
+	s, err := o.Sessions.Find(owner, id)
 	return sessionOfOne{s, o.run}, err
 }
 
@@ -82,7 +81,7 @@ func TestStatusErrorAndHintAgree(t *testing.T) {
 				}
 				return executed(spec, c.status, c.outputs...), nil
 			})
-			s := newService(t, func(cfg *Config) { cfg.Sessions = ofOne{runnertest.NewFakeSessions(), &run} })
+			s := newService(t, func(cfg *Config) { cfg.Sessions = ofOne{newSessions(t), &run} })
 			s.run = run
 
 			require.Equal(t, c.want, verdictOf(t, s.replied(s.postJSON(`{"code":"x"}`))), "single use")

@@ -50,9 +50,3 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 		return next(c)
 	}
 }
-
-// mayCall reports whether a request could run code too.
-func (s *Server) mayCall(r *http.Request) bool {
-	_, ok := s.Keys.Find(web.PresentedKey(r.Header))
-	return ok
-}

@@ -45,8 +45,9 @@ func mostConnections(asked int) (int, error) {
 // than half of all connections, then of the address that has most, then
 // one that waits before one that is serving, then the one that has done so longest. So
 // whoever opens many takes them from himself. A stranger's may be serving: what is open to
-// all can be asked for, and not read. If all have had a good request and are serving, the
-// newest is closed.
+// all can be asked for, and not read. So may those of a key that has more than its share; of
+// these the newest is closed. If all others have had a good request and are serving, the one
+// that has just come is closed.
 //
 // No address has a number of its own: behind a reverse proxy one has them all.
 type connections struct {
@@ -116,7 +117,7 @@ func (c *connections) least() (least *connection) {
 	share := c.share()
 	for _, one := range c.all {
 		switch {
-		case one.known && one.serving > 0:
+		case one.known && one.serving > 0 && (one.owner == "" || c.counts(one, share)):
 		case least == nil, c.less(one, least, share):
 			least = one
 		}
@@ -132,6 +133,8 @@ func (c *connections) less(a, b *connection, share int) bool {
 		return c.from[a.from] > c.from[b.from]
 	case (a.serving > 0) != (b.serving > 0):
 		return b.serving > 0
+	case a.known && a.serving > 0: // what has gone on for long goes on
+		return a.since.After(b.since)
 	}
 	return a.since.Before(b.since)
 }

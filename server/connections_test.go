@@ -208,6 +208,38 @@ func TestOwnersLeaveNewcomersRoom(t *testing.T) {
 	require.Equal(t, most, all.of["one"]+all.of[ofLinks]+2)
 }
 
+// TestServingConnectionsOfOneKey: a key that is served on all connections keeps others out no
+// more than one whose connections wait. Where there are no keys, the newest is closed.
+func TestServingConnectionsOfOneKey(t *testing.T) {
+	for owner, stays := range map[string]bool{"one": true, "": false} {
+		all := newConnections(4, slog.New(slog.DiscardHandler))
+		var opened []*fakeConn
+		for range 4 {
+			conn := &fakeConn{from: "192.0.2.1:1"}
+			ctx := all.open(t.Context(), conn)
+			all.good(ctx, owner)
+			all.change(ctx.Value(connectionKey{}).(*connection), 1)
+			opened = append(opened, conn)
+		}
+		other := &fakeConn{from: "192.0.2.1:2"}
+		ctx := all.open(t.Context(), other)
+		require.Equal(t, !stays, other.closed, owner)
+		require.Equal(t, stays, opened[3].closed, owner)
+		if !stays {
+			continue
+		}
+		all.change(ctx.Value(connectionKey{}).(*connection), 1)
+		all.good(ctx, "two")
+		for range 9 { // which take their places from their own
+			next := all.open(t.Context(), &fakeConn{from: "192.0.2.1:3"})
+			all.good(next, owner)
+			all.change(next.Value(connectionKey{}).(*connection), 1)
+		}
+		require.False(t, other.closed)
+		require.False(t, opened[0].closed, "what has gone on for long goes on")
+	}
+}
+
 // fakeConn is a connection from somewhere else.
 type fakeConn struct {
 	net.Conn

@@ -15,7 +15,6 @@ import (
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/runner"
-	"notebox/runner/runnertest"
 )
 
 // many is a text of about so many bytes with one entry after another; %d in one is its number.
@@ -70,7 +69,7 @@ func TestCostOfBodies(t *testing.T) {
 		{"names in a message of MCP", mcpPath, json, many(size, call, `"%d":0`, ",", "}}}"), 400, "more than 10000 values"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			s := withSessions(t, runnertest.NewFakeSessions())
+			s := withSessions(t, newSessions(t))
 			req := s.request(http.MethodPost, c.path, c.contentType, strings.NewReader(c.body))
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

@@ -13,7 +13,6 @@ import (
 	"notebox/dependencies"
 	"notebox/environments"
 	"notebox/runner"
-	"notebox/runner/runnertest"
 )
 
 // fakePackages installs what a test wants.
@@ -171,12 +170,12 @@ func TestHintOfPackages(t *testing.T) {
 
 // TestDependenciesOfASession: they are there for all of its runs.
 func TestDependenciesOfASession(t *testing.T) {
-	f, sessions := &fakePackages{}, runnertest.NewFakeSessions()
-	var opened []runner.SessionSpec
+	f, sessions := &fakePackages{}, newSessions(t)
+	var opened []runner.Environment
 	var refused error
-	sessions.OnOpen = func(_ context.Context, spec runner.SessionSpec) error {
+	sessions.OnStart = func(_ context.Context, env runner.Environment) error {
 		require.Zero(t, f.released)
-		opened = append(opened, spec)
+		opened = append(opened, env)
 		return refused
 	}
 	s := withSessions(t, sessions, withPackages(f))
@@ -184,9 +183,9 @@ func TestDependenciesOfASession(t *testing.T) {
 	s.asDescribed("POST", sessionsPath, a)
 	entry := s.opened(a)
 	require.Len(t, opened, 1)
-	require.Equal(t, "layer", opened[0].Environment.Image)
+	require.Equal(t, "layer", opened[0].Image)
 	require.Zero(t, f.released, "it is held until the session is over")
-	session, err := sessions.Find(opened[0].Owner, entry.ID)
+	session, err := sessions.Find("", entry.ID)
 	require.NoError(t, err)
 	require.NoError(t, session.Close(t.Context()))
 	require.Equal(t, 1, f.released)

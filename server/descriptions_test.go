@@ -10,7 +10,6 @@ import (
 
 	"notebox/agent/tool"
 	"notebox/environments"
-	"notebox/runner/runnertest"
 	"notebox/server/dify"
 )
 
@@ -63,7 +62,7 @@ func TestDescriptionsAreShort(t *testing.T) {
 				s := newService(t, func(c *Config) {
 					c.Environments = all
 					if mask&1 > 0 {
-						c.Sessions = runnertest.NewFakeSessions()
+						c.Sessions = newSessions(t)
 					}
 					if mask&2 > 0 {
 						c.Dependencies = &fakePackages{}

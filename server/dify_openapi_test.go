@@ -8,8 +8,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -108,9 +109,18 @@ func TestDifyExamplesAreRun(t *testing.T) {
 }
 
 // TestDifyErrorsAreAsDescribed brings about each status that the document has.
-func TestDifyErrorsAreAsDescribed(t *testing.T) {
+func TestDifyErrorsAreAsDescribed(t *testing.T) { synctest.Test(t, testDifyErrors) }
+
+func testDifyErrors(t *testing.T) {
 	s := newDify(t, withLines(t, access.Options{}, "free", named("bounded", "bounded", "sessions=1"), named("other", "other", "environments=r")),
-		func(c *Config) { c.MaxBody, c.DifyRunTime = 1000, time.Second })
+		func(c *Config) { c.MaxBody = 1000 }, inMemory)
+	var slow atomic.Bool
+	s.sessions.OnStart = func(ctx context.Context, _ runner.Environment) error {
+		if slow.Load() {
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	}
 	doc := s.difyDocument()
 	key := func(key string) []string { return []string{"X-API-Key", key} }
 	calls := map[string]dify.Call{}
@@ -130,11 +140,12 @@ func TestDifyErrorsAreAsDescribed(t *testing.T) {
 	s.described(doc, calls["create_sandbox"], `{}`, 403, key("other")...)
 	s.described(doc, calls["create_sandbox"], `{}`, 200, key("bounded")...)
 	s.described(doc, calls["create_sandbox"], `{}`, 429, key("bounded")...)
-	s.sessions.OnOpen = func(ctx context.Context, _ runner.SessionSpec) error { <-ctx.Done(); return ctx.Err() }
+	slow.Store(true)
 	s.described(doc, calls["create_sandbox"], `{}`, 503, key("free")...)
-	s.sessions.OnOpen = func(context.Context, runner.SessionSpec) error { return io.ErrUnexpectedEOF }
+	slow.Store(false)
+	s.sessions.onOpen = func(context.Context, runner.SessionSpec) error { return io.ErrUnexpectedEOF }
 	s.described(doc, calls["create_sandbox"], `{}`, 500, key("free")...)
-	s.sessions.OnOpen = nil
+	s.sessions.onOpen = nil
 	id := s.create("", key("free")...)
 	s.sessions.On("kill", func(k *runnertest.Kernel) { k.Die(runner.StatusKilled) })
 	for source, status := range map[string]int{"1/0": 200, "plot": 200, "loop": 200, "kill": 200} {

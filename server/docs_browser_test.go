@@ -18,6 +18,7 @@ import (
 
 // TestPagesShowEveryOperation opens both pages for each document in Chromium.
 func TestPagesShowEveryOperation(t *testing.T) {
+	t.Parallel()
 	s := newService(t)
 	shown := 0
 	for _, d := range documentTitles {
@@ -91,6 +92,7 @@ func (b *chromium) send(id string) (status, body string) {
 // TestTheAPIIsTriedInAPage runs code from the page, as a person would: on loopback without
 // keys, where the rules for browsers hold, and through a proxy that serves below a path.
 func TestTheAPIIsTriedInAPage(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		desc   string
 		prefix string // the proxy's; "": the service is asked itself
@@ -138,6 +140,7 @@ func proxyBelow(t *testing.T, service, prefix string) string {
 // TestAKeyIsEnteredInAPage: the page is open to all, its calls need the key that is entered
 // in its dialog, in either header.
 func TestAKeyIsEnteredInAPage(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ header, input string }{
 		{"Authorization", "#auth-bearer-value"},
 		{"X-API-Key", "#api_key_value"},

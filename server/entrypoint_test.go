@@ -86,9 +86,9 @@ func TestEntrypointsThatAreRefused(t *testing.T) {
 }
 
 func TestEntrypointInASession(t *testing.T) {
-	f := calculating()
+	f := calculating(t)
 	f.On(`run("/mnt/data/main.py", '/mnt/data/main.py')`, func(k *runnertest.Kernel) { k.Print("ran\n") })
-	f.OnCommand("bash '/mnt/data/run.sh'", func(k *runnertest.Kernel) int { k.Print("a command\n"); return 0 })
+	f.On("bash '/mnt/data/run.sh'", func(k *runnertest.Kernel) { k.Print("a command\n") })
 	s := withSessions(t, f, withShell)
 	id := s.open(`{}`).ID
 	require.Equal(t, "ran\n", s.replied(s.inSession(id, `"entrypoint":"main.py"`)).Text, "it may be there already")
@@ -100,7 +100,7 @@ func TestEntrypointInASession(t *testing.T) {
 
 // TestSessionOfBash: what is a command in others is its kernel's.
 func TestSessionOfBash(t *testing.T) {
-	f := calculating()
+	f := calculating(t)
 	s := withSessions(t, f, withShell)
 	id := s.open(`{"language":"sh"}`).ID
 	for _, language := range []string{"", `,"language":"bash"`, `,"language":"shell"`} {
@@ -140,7 +140,7 @@ func TestMediaTypesOfAllLanguages(t *testing.T) {
 
 // TestUnavailable: a language whose image is not installed is known, and not offered.
 func TestUnavailable(t *testing.T) {
-	s := withSessions(t, calculating(), func(c *Config) { c.Available = func(name string) bool { return name != "r" } })
+	s := withSessions(t, calculating(t), func(c *Config) { c.Available = func(name string) bool { return name != "r" } })
 	for _, a := range []answer{
 		s.postJSON(`{"code":"x","language":"r"}`),
 		s.post("/v1/execute", "text/x-r", "x"),

@@ -194,11 +194,11 @@ func TestCancelRunsAnswersThem(t *testing.T) {
 
 func TestRunIDsSortAndDiffer(t *testing.T) {
 	now := time.Now()
-	a, err := executor.NewID(now)
+	a, err := executor.NewID("run_", now)
 	require.NoError(t, err)
-	b, err := executor.NewID(now)
+	b, err := executor.NewID("run_", now)
 	require.NoError(t, err)
-	later, err := executor.NewID(now.Add(time.Millisecond))
+	later, err := executor.NewID("run_", now.Add(time.Millisecond))
 	require.NoError(t, err)
 	require.NotEqual(t, a, b)
 	require.Less(t, a, later)

@@ -19,6 +19,7 @@ import (
 // TestCloudServedByTheService is --serve-files=proxy: links are the service's own, and
 // what it answers is as if it had a folder.
 func TestCloudServedByTheService(t *testing.T) {
+	t.Parallel()
 	azurite := storagetest.Azurite(t)
 	options := storage.Options{URL: azurite.URL(t), Getenv: azurite.Getenv, ServeFiles: storage.ServeProxy}
 	store, err := storage.Open(t.Context(), options)

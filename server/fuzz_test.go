@@ -20,7 +20,6 @@ import (
 	"notebox/executor"
 	"notebox/executor/fetch"
 	"notebox/runner"
-	"notebox/runner/runnertest"
 	"notebox/storage"
 )
 
@@ -134,12 +133,12 @@ func FuzzSessionRequest(f *testing.F) {
 	f.Add("application/json", "")
 	f.Add(contentType, body)
 	f.Add("multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=idle\r\n\r\nNaN\r\n--b--")
-	offered := runnertest.NewFakeSessions()
+	offered := newSessions(f)
 	temp := f.TempDir()
 	server := fuzzServer(f, temp, nil, func(c *Config) { c.Sessions = offered })
 	f.Fuzz(func(t *testing.T, contentType, body string) {
 		var spec runner.SessionSpec
-		offered.OnOpen = func(_ context.Context, s runner.SessionSpec) error { spec = s; return nil }
+		offered.onOpen = func(_ context.Context, s runner.SessionSpec) error { spec = s; return nil }
 		req := httptest.NewRequest(http.MethodPost, "http://localhost/v1/sessions", strings.NewReader(body))
 		req.Header.Set("Content-Type", contentType)
 		w := httptest.NewRecorder()
@@ -159,7 +158,9 @@ func FuzzSessionRequest(f *testing.F) {
 		for _, in := range spec.Inputs {
 			requireSafeName(t, in.Path)
 		}
-		offered.Forget("", spec.ID)
+		session, err := offered.Find("", spec.ID)
+		require.NoError(t, err)
+		require.NoError(t, session.Close(context.Background()))
 	})
 }
 

@@ -145,9 +145,8 @@ func (s *Server) readyz(c echo.Context) error {
 		return &problem.Error{Status: p.Status, Text: p.Text, RetryAfter: p.RetryAfter}
 	}
 	answer := readyReply{Status: "ready"}
-	if s.pool != nil && s.mayCall(c.Request()) {
-		stats := s.pool()
-		answer.Pool = &stats
+	if _, mayCall := s.Keys.Find(web.PresentedKey(c.Request().Header)); mayCall && s.pool != nil {
+		answer.Pool = new(s.pool())
 	}
 	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
 }

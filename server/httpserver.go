@@ -26,6 +26,6 @@ func (s *Server) HTTPServer() *http.Server {
 		MaxHeaderBytes:    maxHeaderBytes,
 	}
 	s.connections.guard(server)
-	server.RegisterOnShutdown(s.mcp.EndStreams) // they would be waited for
+	server.RegisterOnShutdown(s.mcp.Handler.EndStreams) // they would be waited for
 	return server
 }

@@ -12,7 +12,6 @@ import (
 
 	"notebox/executor"
 	"notebox/executor/intake"
-	"notebox/runner/runnertest"
 	"notebox/server/web"
 )
 
@@ -32,7 +31,7 @@ func TestIntakeIsShared(t *testing.T) {
 		{"a message of MCP", mcpPath, "application/json", `{"jsonrpc":"2.0","id":1,"method":"` + large},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			s := withSessions(t, runnertest.NewFakeSessions(), withKeys(t, "one", "two"), func(c *Config) { c.MaxIntake = 4 })
+			s := withSessions(t, newSessions(t), withKeys(t, "one", "two"), func(c *Config) { c.MaxIntake = 4 })
 			statuses := make(chan int, 4)
 			for n := range 4 {
 				body, send := io.Pipe()

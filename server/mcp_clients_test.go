@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"notebox/runner/runnertest"
 )
 
 // nodeModules are the official clients in TypeScript.
@@ -25,7 +23,7 @@ func nodeModules(t *testing.T) string {
 // TestMCPConformance runs the official suite. What it does not pass is in the baseline,
 // of which an entry that passes is an error too; docs/mcp.md explains each.
 func TestMCPConformance(t *testing.T) {
-	s := newService(t, func(c *Config) { c.Sessions = runnertest.NewFakeSessions() })
+	s := newService(t, func(c *Config) { c.Sessions = newSessions(t) })
 	baseline, err := filepath.Abs("testdata/mcp-conformance.yaml")
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -42,7 +40,7 @@ func TestMCPConformance(t *testing.T) {
 
 // TestMCPWithTheTypeScriptClient has the other official client do what a model would.
 func TestMCPWithTheTypeScriptClient(t *testing.T) {
-	s := newService(t, func(c *Config) { c.Sessions = runnertest.NewFakeSessions() })
+	s := newService(t, func(c *Config) { c.Sessions = newSessions(t) })
 	modules := nodeModules(t)
 	script, err := os.ReadFile("testdata/mcp-client.mjs")
 	require.NoError(t, err)

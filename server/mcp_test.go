@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
-	"notebox/runner/runnertest"
 )
 
 // withHeader adds to every request of a client.
@@ -81,7 +81,7 @@ func TestMCPListsTools(t *testing.T) {
 		want   []string
 	}{
 		{"alone", nil, []string{"run_python", "run_r", "about"}},
-		{"with sessions", []func(*Config){func(c *Config) { c.Sessions = runnertest.NewFakeSessions() }},
+		{"with sessions", []func(*Config){func(c *Config) { c.Sessions = newSessions(t) }},
 			[]string{"run_python", "run_r", "about", "create_session", "close_session", "list_files", "read_file", "write_file"}},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestMCPProgressAndCancellation(t *testing.T) {
 }
 
 func TestMCPSessions(t *testing.T) {
-	s := newService(t, func(c *Config) { c.Sessions = runnertest.NewFakeSessions() })
+	s := newService(t, func(c *Config) { c.Sessions = newSessions(t) })
 	client := s.mcpClient("", nil)
 	r := callMCP(t, client, "create_session", map[string]any{})
 	require.False(t, r.IsError, "%v", mcpText(t, r))
@@ -280,6 +280,31 @@ func TestMCPSessionsAreBounded(t *testing.T) {
 		last = s.mcpRequest("POST", initialize, nil).StatusCode
 	}
 	require.Equal(t, http.StatusTooManyRequests, last)
+}
+
+// TestMCPMessagesAreBounded: what a session keeps of its client, and what is sent back with each
+// word of progress, is small; arguments of a tool may be large.
+func TestMCPMessagesAreBounded(t *testing.T) {
+	s := newService(t)
+	long := strings.Repeat("x", 100<<10)
+	head := map[string]string{"Mcp-Session-Id": s.mcpRequest("POST", initialize, nil).Header.Get("Mcp-Session-Id")}
+	call := func(id, arguments, params string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","method":"tools/call","params":{"name":"run_python","arguments":{"code":"%s"}%s}}`, id, arguments, params)
+	}
+	for desc, body := range map[string]string{
+		"client":          strings.Replace(initialize, `"clientInfo":{`, `"clientInfo":{"title":"`+long+`",`, 1),
+		"token":           call("1", "x", `,"_meta":{"progressToken":"`+long+`"}`),
+		"id":              call(long, "x", ""),
+		"arguments twice": call("1", long, `,"arguments":{"code":"x"}`),
+		"in a batch":      "[" + call("1", "x", "") + "," + call(long, "x", "") + "]",
+		"code":            call("1", strings.Repeat(long, 12), ""),
+		"no JSON":         call("1", "x", "") + long,
+	} {
+		r := s.mcpRequest("POST", body, head)
+		require.Equal(t, http.StatusRequestEntityTooLarge, r.StatusCode, "%s: %s", desc, r.body)
+	}
+	require.Equal(t, http.StatusOK, s.mcpRequest("POST", call("1", long, ""), head).StatusCode)
+	require.Equal(t, []string{long}, sources(t, s.only()))
 }
 
 // TestMCPRunsAreGuarded: a run of MCP has the guards of a request: a panic is its failure, its

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -15,8 +14,6 @@ import (
 	"notebox/agent/agenttest"
 	"notebox/agent/provider"
 	"notebox/executor"
-	"notebox/runner"
-	"notebox/runner/pool"
 	"notebox/runner/runnertest"
 	"notebox/server/ask"
 	"notebox/server/openapitest"
@@ -38,25 +35,13 @@ const (
 	exampleUpload           = "https://files.example.org/sales.csv"
 )
 
-// newFakeRunner runs on a host of fakes, as the program runs on Docker.
-func newFakeRunner(t *testing.T, host *runnertest.Fake) runner.Runner {
-	pool := pool.New(host.Engine("examples"), pool.Options{Limits: runner.DefaultLimits()})
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		require.NoError(t, pool.Close(ctx))
-	})
-	return pool
-}
-
 // TestExamplesAreServed sends every example of every operation to a service, with a key and
 // without keys. openapitest holds the requests and the answers against the document.
 func TestExamplesAreServed(t *testing.T) {
 	const key = "key-of-the-examples"
 	for _, keyed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "without keys", true: "with a key"}[keyed], func(t *testing.T) {
-			host := runnertest.NewFake()
-			t.Cleanup(host.Close)
+			host := newSessions(t)
 			describe := func(k *runnertest.Kernel) { k.Print("count 1.0\n") }
 			host.On("print(1 + 1)", func(k *runnertest.Kernel) { k.Print("2\n") })
 			host.On("x = 6", func(*runnertest.Kernel) {})
@@ -72,12 +57,10 @@ func TestExamplesAreServed(t *testing.T) {
 				agenttest.Dialogue{Question: "column b", Turns: []agenttest.Turn{{Text: "2"}}})
 			asked, err := provider.Open(provider.Settings{API: provider.Chat, Model: "m", BaseURL: model.URL()})
 			require.NoError(t, err)
-			sessions := runnertest.NewFakeSessions()
-			sessions.On("print(x)", func(k *runnertest.Kernel) { k.Print("6\n") })
-			sessions.OnCommand("ls -la /mnt/data", func(k *runnertest.Kernel) int { k.Print("total 0\n"); return 0 })
+			host.On("ls -la /mnt/data", func(k *runnertest.Kernel) { k.Print("total 0\n") })
 			s := newService(t, func(c *Config) {
-				c.Runner = newFakeRunner(t, host)
-				c.Sessions = sessions
+				c.Runner = runnertest.Single(t, host.Engine("examples"), runnertest.Log(t))
+				c.Sessions = host
 				c.Agent = &ask.Config{Provider: asked}
 				c.FetchAllow = []string{"127.0.0.1"}
 				c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

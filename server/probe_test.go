@@ -213,6 +213,7 @@ func TestReadyzOfABusyService(t *testing.T) {
 // TestReadyzDoesNotWaitForever for its run, has one at a time, and takes what a late
 // one says.
 func TestReadyzDoesNotWaitForever(t *testing.T) {
+	t.Parallel()
 	p := newProbing(t)
 	release := make(chan struct{})
 	p.answer(func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {

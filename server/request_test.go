@@ -17,7 +17,6 @@ import (
 	"notebox/environments"
 	"notebox/executor"
 	"notebox/runner"
-	"notebox/runner/runnertest"
 )
 
 func TestBadJSON(t *testing.T) {
@@ -206,6 +205,10 @@ func TestBodiesAreLimited(t *testing.T) {
 				}
 				a := s.do(s.request("POST", "/v1/execute", c.contentType, body))
 				s.requireProblem(a, 413, fmt.Sprintf("the body is larger than %d bytes", c.size))
+				if c.contentType == "text/x-python" && !chunked {
+					a = s.post("/v1/execute?timeout=soon", c.contentType, strings.Repeat("x", c.size+1))
+					s.requireProblem(a, 413, fmt.Sprintf("the body is larger than %d bytes", c.size))
+				}
 			})
 		}
 	}
@@ -225,7 +228,7 @@ func TestInputsMustFitIntoTheirFolder(t *testing.T) {
 }
 
 func TestInputsHaveTheRoomOfTheirEnvironment(t *testing.T) {
-	sessions := runnertest.NewFakeSessions()
+	sessions := newSessions(t)
 	s := withSessions(t, sessions, func(c *Config) {
 		c.Limits = runner.DefaultLimits()
 		c.Limits.DataSize = 10

@@ -84,9 +84,6 @@ type Config struct {
 	// Dependencies gives runs the packages that they ask for; nil: none may ask.
 	Dependencies executor.Dependencies
 
-	// DifyRunTime is when a run of a Dify agent is interrupted, from its request's
-	// arrival; 0 is dify.RunTime.
-	DifyRunTime time.Duration
 	// Agent answers POST /run; nil: no model is configured, and it says so.
 	Agent *ask.Config
 
@@ -94,7 +91,7 @@ type Config struct {
 	// starts again under its id knows at once that what it ran before is cut off. No
 	// two processes may have one at the same time. "": a new one for each start.
 	ServiceID string
-	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is DefaultResultTTL
+	ResultTTL time.Duration // of asynchronous and idempotent executions' results; 0 is executor.DefaultResultTTL
 
 	// StoreStall is how long Store may take, or give, no byte of a file; 0 is 30 s.
 	StoreStall time.Duration
@@ -111,7 +108,6 @@ type Config struct {
 // Defaults of Config's limits.
 const (
 	DefaultMaxIntake = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
-	DefaultResultTTL = 24 * time.Hour     // as long as the links in a result work
 	DefaultMaxBody   = 25 << 20           // a long notebook with its old outputs
 	DefaultRetention = 7 * 24 * time.Hour // a week to look at what went wrong; links end on the first day
 )
@@ -119,7 +115,7 @@ const (
 // Store keeps what runs leave behind; *storage.Store is one.
 type Store = web.Store
 
-// Server answers the native API.
+// Server answers all calls.
 type Server struct {
 	*web.Kit
 	ready    *readiness
@@ -175,13 +171,8 @@ func New(cfg Config) (_ *Server, err error) {
 		listen: cfg.ListenAddr, metrics: cfg.Metrics, observer: cfg.Observer, tracer: cfg.Tracer, pool: cfg.Pool,
 	}
 	several := func() bool { return s.Keys.Len() > 1 }
-	s.detached = &intake.Places{Most: maxDetached, Share: several, What: "runs", Are: "go on without a client", RetryAfter: detachedRetry}
-	if s.Limits == (runner.Limits{}) {
-		s.Limits = runner.DefaultLimits()
-	}
-	if s.Log == nil {
-		s.Log = slog.New(slog.DiscardHandler)
-	}
+	s.Limits = cmp.Or(s.Limits, runner.DefaultLimits())
+	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	if s.Available == nil {
 		s.Available = func(string) bool { return true }
 	}
@@ -214,7 +205,8 @@ func New(cfg Config) (_ *Server, err error) {
 	if s.fetcher, err = fetch.New(cfg.FetchAllow); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, DefaultResultTTL), s.Now)
+	s.book = ledger.New(cfg.Store, cfg.ServiceID, cmp.Or(cfg.ResultTTL, executor.DefaultResultTTL), s.Now)
+	s.detached = &intake.Places{Most: maxDetached, Share: several, What: "runs", Are: "go on without a client", RetryAfter: detachedRetry}
 	defer func() {
 		if err != nil && s.Executor != nil {
 			s.Executor.CancelRuns() // what it does in the background
@@ -235,11 +227,11 @@ func New(cfg Config) (_ *Server, err error) {
 			return nil, fmt.Errorf("server: %w", err)
 		}
 	}
-	s.mcp = mcp.NewEndpoint(s.Kit)
-	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, cfg.DifyRunTime), s.mcp.Routes(), s.own())
-	if s.pages, err = newPages(s.calls); err != nil {
+	if s.pages, err = pages.New(documentTitles...); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	s.mcp = mcp.NewEndpoint(s.Kit)
+	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit), s.mcp.Routes(), s.own())
 	if s.openAPI, err = withMediaTypes(wholeAPI(), s.Environments); err != nil {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}
@@ -259,7 +251,7 @@ func (s *Server) CancelRuns() { s.Executor.CancelRuns() }
 // handler must not be called any more.
 func (s *Server) Close() error {
 	s.CancelRuns()
-	s.mcp.Close()
+	s.mcp.Handler.Close()
 	err := s.Executor.Close()
 	probes := make(chan struct{})
 	go func() { s.background.Wait(); close(probes) }()

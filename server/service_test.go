@@ -44,6 +44,7 @@ type service struct {
 	t      *testing.T
 	url    string
 	server *Server
+	client http.RoundTripper
 	temp   string
 	logged *syncBuffer
 
@@ -64,7 +65,7 @@ var (
 
 // newService starts one whose runs end well, with no output, unless run is set.
 func newService(t *testing.T, change ...func(*Config)) *service {
-	s := &service{t: t, temp: t.TempDir(), logged: new(syncBuffer)}
+	s := &service{t: t, client: http.DefaultTransport, temp: t.TempDir(), logged: new(syncBuffer)}
 	store, err := storage.Open(context.Background(), storage.Options{URL: "mem://"})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = store.Close() })
@@ -90,6 +91,13 @@ func newService(t *testing.T, change ...func(*Config)) *service {
 	s.server, err = New(cfg)
 	require.NoError(t, err)
 	ts := httptest.NewUnstartedServer(nil)
+	if cfg.ListenAddr == memoryAddr {
+		_ = ts.Listener.Close()
+		network := newMemory()
+		transport := network.transport()
+		t.Cleanup(transport.CloseIdleConnections)
+		ts.Listener, s.client = network, transport
+	}
 	ts.Config = s.server.HTTPServer()
 	ts.Start()
 	t.Cleanup(func() { require.NoError(t, s.server.Close()) })
@@ -124,7 +132,7 @@ type answer struct {
 
 func (s *service) do(req *http.Request) answer {
 	s.t.Helper()
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := s.client.RoundTrip(req)
 	require.NoError(s.t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)

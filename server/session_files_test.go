@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ func (s *service) listed(path string) (paths []string) {
 }
 
 func TestSessionFiles(t *testing.T) {
-	f := runnertest.NewFakeSessions()
+	f := newSessions(t)
 	s := withSessions(t, f)
 	session := sessionsPath + "/" + s.open(`{"files":[{"name":"d/in.csv","content":"YSxiCg=="}]}`).ID
 	files := session + "/files"
@@ -77,11 +78,11 @@ func TestSessionFiles(t *testing.T) {
 	require.Contains(t, string(a.body), `"path":"/mnt/data/e/out.csv"`)
 	require.Equal(t, 200, s.post(session+"/move", "application/json", `{"from":"empty","to":"e/out.csv","overwrite":true}`).StatusCode)
 	require.Equal(t, 204, s.call("DELETE", files+"/new").StatusCode)
-	require.Equal(t, []string{"directory /mnt/data/e", "file /mnt/data/e/out.csv"}, s.listed(files+"?recursive=1"))
+	require.Equal(t, []string{"directory /mnt/data/d", "directory /mnt/data/e", "file /mnt/data/e/out.csv"}, s.listed(files+"?recursive=1"))
 }
 
 func TestSessionFileRefusals(t *testing.T) {
-	f := runnertest.NewFakeSessions()
+	f := newSessions(t)
 	f.On("special", func(k *runnertest.Kernel) { k.Special("link", "symbolic link") })
 	s := withSessions(t, f, func(c *Config) {
 		c.Limits = runner.DefaultLimits()
@@ -96,8 +97,8 @@ func TestSessionFileRefusals(t *testing.T) {
 		detail                   string
 	}{
 		{"no file", "GET", "/files/none", "", 404, "path: there is no such file"},
-		{"a folder", "GET", "/files/d", "", 409, "path: is not a regular file"},
-		{"a link", "GET", "/files/link", "", 409, "path: is not a regular file"},
+		{"a folder", "GET", "/files/d", "", 409, "path: not a regular file"},
+		{"a link", "GET", "/files/link", "", 409, "path: not a regular file"},
 		{"through a file", "GET", "/files/d/in/x", "", 404, "path: "},
 		{"nothing", "GET", "/files/", "", 404, "nothing at this address"},
 		{"up", "GET", "/files/d/../../x", "", 404, "nothing at this address"},
@@ -112,14 +113,14 @@ func TestSessionFileRefusals(t *testing.T) {
 		{"delete nothing", "DELETE", "/files/none", "", 404, "path: there is no such file"},
 		{"delete up", "DELETE", "/files/..%2f..%2fetc", "", 404, "nothing at this address"},
 		{"delete all", "DELETE", "/files/.", "", 404, "nothing at this address"},
-		{"write a folder", "PUT", "/files/d", "x", 409, "path: is not a regular file"},
+		{"write a folder", "PUT", "/files/d", "x", 409, "path: a folder"},
 		{"write through a file", "PUT", "/files/d/in/x", "x", 409, "path: "},
 		{"write up", "PUT", "/files/..%2fx", "x", 400, "path: is no path within /mnt/data/"},
 		{"write with a newline", "PUT", "/files/a%0d%0aX-Evil:1", "x", 400, "path: has a control character"},
 		{"write with a backslash", "PUT", "/files/a%5cb", "x", 400, "path: has a backslash"},
 		{"write a long name", "PUT", "/files/" + strings.Repeat("x", 256), "x", 400, "path: has a component of more than 255 bytes"},
 		{"write too much", "PUT", "/files/big", strings.Repeat("x", 101), 413, "the body is larger than 100 bytes"},
-		{"write more than there is room for", "PUT", "/files/big", strings.Repeat("x", 99), 413, "path: /mnt/data is full"},
+		{"write more than there is room for", "PUT", "/files/big", strings.Repeat("x", 99), 413, "path: there is no room left"},
 		{"list nothing", "GET", "/files?path=none", "", 404, "path: there is no such file"},
 		{"list a file", "GET", "/files?path=d/in", "", 409, "path: "},
 		{"list up", "GET", "/files?path=../..", "", 422, "path: is no path within /mnt/data/"},
@@ -129,7 +130,7 @@ func TestSessionFileRefusals(t *testing.T) {
 		{"list twice", "GET", "/files?path=d&path=d", "", 400, "more than once"},
 		{"list perhaps", "GET", "/files?recursive=perhaps", "", 400, "recursive: must be true or false"},
 		{"move nothing", "POST", "/move", `{"from":"none","to":"x"}`, 404, "from: there is no such file"},
-		{"move onto a file", "POST", "/move", `{"from":"link","to":"d/in"}`, 409, "to: there is one already"},
+		{"move onto a file", "POST", "/move", `{"from":"link","to":"d/in"}`, 409, "to: there is a file of that name"},
 		{"move into itself", "POST", "/move", `{"from":"d","to":"d/e"}`, 422, "to: "},
 		{"move up", "POST", "/move", `{"from":"d/in","to":"../x"}`, 422, "to: leaves /mnt/data/"},
 		{"move from above", "POST", "/move", `{"from":"/etc/passwd","to":"x"}`, 422, "from: is no path within"},
@@ -163,7 +164,7 @@ func TestSessionFileRefusals(t *testing.T) {
 // no header more than a name.
 func TestSessionFileNames(t *testing.T) {
 	odd := "a\r\nX-Evil: 1\"\u202e\\.csv"
-	f := runnertest.NewFakeSessions()
+	f := newSessions(t)
 	f.On("odd", func(k *runnertest.Kernel) { k.Files[odd] = "odd" })
 	s := withSessions(t, f)
 	id := s.open(`{}`).ID
@@ -183,7 +184,7 @@ func TestSessionFileNames(t *testing.T) {
 
 // TestSessionUploadIsWhole: a body that stops, or is cut off, changes nothing.
 func TestSessionUploadIsWhole(t *testing.T) {
-	f := runnertest.NewFakeSessions()
+	f := newSessions(t)
 	s := withSessions(t, f, func(*Config) {})
 	s.server.Pace.Body = 100 * time.Millisecond
 	files := sessionsPath + "/" + s.open(`{"files":[{"name":"a","content":"b2xk"}]}`).ID + "/files"
@@ -208,10 +209,10 @@ func TestSessionUploadIsWhole(t *testing.T) {
 }
 
 // changingFiles are sessions of which a file is shorter, or longer, than it was said.
-type changingFiles struct{ *runnertest.FakeSessions }
+type changingFiles struct{ runner.Sessions }
 
 func (f changingFiles) Find(owner, id string) (runner.Session, error) {
-	s, err := f.FakeSessions.Find(owner, id)
+	s, err := f.Sessions.Find(owner, id)
 	return changingSession{s}, err
 }
 
@@ -226,13 +227,19 @@ func (s changingSession) Read(ctx context.Context, path string) (runner.FileInfo
 		info.Size = 3
 	case "sparse":
 		info.Size = 1 << 40
-		content = io.NopCloser(rand.Reader)
+		content = instead{rand.Reader, content}
 	case "negative":
 		info.Size = -1
 	case "hangs":
-		content = io.NopCloser(hangingReader{ctx})
+		content = instead{hangingReader{ctx}, content}
 	}
 	return info, content, err
+}
+
+// instead is read in the place of a content.
+type instead struct {
+	io.Reader
+	io.Closer
 }
 
 // Run has no room for the inputs that it is given.
@@ -244,14 +251,14 @@ func (s changingSession) Run(ctx context.Context, spec runner.Spec, events runne
 }
 
 func TestSessionHasNoRoomForInputs(t *testing.T) {
-	s := newService(t, func(c *Config) { c.Sessions = changingFiles{runnertest.NewFakeSessions()} })
+	s := newService(t, func(c *Config) { c.Sessions = changingFiles{newSessions(t)} })
 	id := s.open(`{}`).ID
 	s.requireRefused(s.inSession(id, `"code":"x","files":[{"name":"d/a","content":"YQ=="}]`), 413, `files: "d/a": there is no room left`)
 }
 
 // TestDifyLinkToASparseFile: a file of a terabyte that has no bytes is not stored.
 func TestDifyLinkToASparseFile(t *testing.T) {
-	s := newDify(t, func(c *Config) { c.Sessions = changingFiles{c.Sessions.(*runnertest.FakeSessions)} })
+	s := newDify(t, func(c *Config) { c.Sessions = changingFiles{c.Sessions} })
 	id := s.create("")
 	s.good("write_file", in(id, "content", "x", "remote_path", "sparse"))
 	a := s.call("download_file", in(id, "remote_path", "sparse"))
@@ -262,27 +269,28 @@ type hangingReader struct{ ctx context.Context }
 
 func (r hangingReader) Read([]byte) (int, error) { <-r.ctx.Done(); return 0, r.ctx.Err() }
 
-func TestSessionFileThatChanges(t *testing.T) {
-	f := changingFiles{runnertest.NewFakeSessions()}
-	s := newService(t, func(c *Config) { c.Sessions = f })
+func TestSessionFileThatChanges(t *testing.T) { synctest.Test(t, testSessionFileThatChanges) }
+
+func testSessionFileThatChanges(t *testing.T) {
+	f := changingFiles{newSessions(t)}
+	s := newService(t, func(c *Config) { c.Sessions = f }, inMemory)
 	files := sessionsPath + "/" + s.open(`{}`).ID + "/files"
 	for _, name := range []string{"shorter", "longer", "negative", "hangs"} {
 		require.Equal(t, 201, s.put(files+"/"+name, strings.Repeat("x", 1000)).StatusCode)
 	}
 	require.Equal(t, "xxx", string(s.get(files+"/longer").body))
 	s.requireRefused(s.get(files+"/negative"), 409, "path: it was changed")
-	resp, err := http.Get(s.url + files + "/shorter")
+	resp, err := s.client.RoundTrip(s.request("GET", files+"/shorter", "", nil))
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	_, err = io.ReadAll(resp.Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	s.server.Pace.Stall = 100 * time.Millisecond // for this alone: a busy machine is as slow
 	s.requireRefused(s.get(files+"/hangs"), 504, "did not answer in time")
 }
 
 // TestTransfersAreBounded, and no owner takes all of them.
 func TestTransfersAreBounded(t *testing.T) {
-	f := runnertest.NewFakeSessions()
+	f := newSessions(t)
 	s := withSessions(t, f, withLines(t, access.Options{}, "a", "b"), func(c *Config) { c.MaxIntake = 2 })
 	open := func(key string) string {
 		return sessionsPath + "/" + s.opened(s.call("POST", sessionsPath, "X-API-Key", key)).ID + "/files"

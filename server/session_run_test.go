@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,8 +17,8 @@ import (
 )
 
 // calculating are sessions that know some more code.
-func calculating() *runnertest.FakeSessions {
-	f := runnertest.NewFakeSessions()
+func calculating(t *testing.T) *hosted {
+	f := newSessions(t)
 	f.On("x = 1", func(k *runnertest.Kernel) { k.Vars["x"] = "1"; k.Files["made.txt"] = "made" })
 	f.On("print(x)", func(k *runnertest.Kernel) {
 		if x, ok := k.Vars["x"]; ok {
@@ -33,8 +34,9 @@ func calculating() *runnertest.FakeSessions {
 			}
 		}
 	})
-	f.OnCommand("echo hi", func(k *runnertest.Kernel) int { k.Print("hi\n"); return 0 })
-	f.OnCommand("exit 3", func(k *runnertest.Kernel) int { k.Print("out"); k.Complain("err"); return 3 })
+	f.On("echo hi", func(k *runnertest.Kernel) { k.Print("hi\n") })
+	f.On("exit 3", func(k *runnertest.Kernel) { k.Print("out"); k.Complain("err"); k.Exit(3) })
+	f.On("the kernel dies later", (*runnertest.Kernel).DieLater)
 	return f
 }
 
@@ -44,8 +46,7 @@ func (s *service) inSession(id, fields string) answer {
 }
 
 func TestRunsInASession(t *testing.T) {
-	calculator := calculating()
-	s := withSessions(t, calculator)
+	s := withSessions(t, calculating(t))
 	id := s.open(`{"files":[{"name":"in.csv","content":"MQ=="}]}`).ID
 	run := func(fields string) replyJSON {
 		t.Helper()
@@ -101,7 +102,7 @@ func TestRunsInASession(t *testing.T) {
 	require.Contains(t, r.Hint, "files of this session are kept")
 	require.Equal(t, "made.txt=made\n", strings.TrimPrefix(run(`"code":"names"`).Text, "in.csv=2\n"))
 
-	calculator.LoseKernel("", id)
+	require.Equal(t, "ok", run(`"code":"the kernel dies later"`).Status)
 	r = run(`"code":"names"`)
 	require.Equal(t, "ok", r.Status)
 	require.True(t, r.Session.KernelRestarted)
@@ -121,7 +122,7 @@ func quoted(text string) string {
 }
 
 func TestSessionRunForms(t *testing.T) {
-	s := withSessions(t, calculating())
+	s := withSessions(t, calculating(t))
 	id := s.open(`{}`).ID
 	contentType, body := formBody(formPart{`name="code"`, "names"}, formPart{`name="session"`, id}, formPart{`name="files"; filename="in.csv"`, "5"})
 	require.Equal(t, "in.csv=5\n", s.replied(s.post("/v1/execute", contentType, body)).Text)
@@ -144,9 +145,10 @@ func TestSessionRunForms(t *testing.T) {
 }
 
 // TestSessionIdempotency: a reply that is there is given also when its session is over.
-func TestSessionIdempotency(t *testing.T) {
-	f := calculating()
-	s := withSessions(t, f)
+func TestSessionIdempotency(t *testing.T) { synctest.Test(t, testSessionIdempotency) }
+
+func testSessionIdempotency(t *testing.T) {
+	s := withSessions(t, calculating(t), inMemory)
 	id := s.open(`{}`).ID
 	ask := func(body string) answer { return s.do(s.with(body, idempotent, "k")) }
 	body := `{"code":"echo hi","language":"bash","session":"` + id + `"}`
@@ -160,12 +162,12 @@ func TestSessionIdempotency(t *testing.T) {
 	require.Equal(t, 410, fresh.StatusCode, "%s", fresh.body)
 	fresh = s.do(s.with(body, idempotent, "other", "Prefer", async))
 	require.Equal(t, 410, fresh.StatusCode, "%s", fresh.body)
-	f.Forget("", id)
+	time.Sleep(longAfter)
 	require.Equal(t, 404, s.do(s.with(body, idempotent, "other")).StatusCode)
 }
 
 func TestSessionRunRefusals(t *testing.T) {
-	f := calculating()
+	f := calculating(t)
 	s := withSessions(t, f, func(c *Config) { c.Network = noNetwork{} })
 	plain, networked := s.open(`{}`).ID, s.open(`{"network":true}`).ID
 	for _, c := range []struct {
@@ -200,7 +202,7 @@ func TestSessionRunRefusals(t *testing.T) {
 
 // TestCancelledInASession: a run is cancelled alone; with its session, all are.
 func TestCancelledInASession(t *testing.T) {
-	f := calculating()
+	f := calculating(t)
 	s := withSessions(t, f)
 	id := s.open(`{}`).ID
 	begin := func(code string) string {
@@ -235,9 +237,11 @@ func TestCancelledInASession(t *testing.T) {
 	}
 }
 
-func TestSessionQueueIsBounded(t *testing.T) {
-	f := runnertest.NewFakeSessions()
-	s := withSessions(t, f)
+func TestSessionQueueIsBounded(t *testing.T) { synctest.Test(t, testSessionQueueIsBounded) }
+
+func testSessionQueueIsBounded(t *testing.T) {
+	f := newSessions(t)
+	s := withSessions(t, f, inMemory)
 	id := s.open(`{}`).ID
 	body := `{"code":` + quoted(runnertest.CellSleep) + `,"session":"` + id + `"}`
 	for range mostWaiting + 1 {
@@ -249,7 +253,7 @@ func TestSessionQueueIsBounded(t *testing.T) {
 
 // TestSessionRunsAreCharged: what waits in a session's line costs nothing.
 func TestSessionRunsAreCharged(t *testing.T) {
-	s := withSessions(t, runnertest.NewFakeSessions(), withLines(t, access.Options{}, named("alice", "a", "cpu-seconds-per-day=1")))
+	s := withSessions(t, newSessions(t), withLines(t, access.Options{}, named("alice", "a", "cpu-seconds-per-day=1")))
 	post := func(path, body string) answer {
 		req := s.request("POST", path, "application/json", strings.NewReader(body))
 		req.Header.Set("X-API-Key", "a")
@@ -268,10 +272,10 @@ func TestSessionRunsAreCharged(t *testing.T) {
 
 // TestClientLeavesASession cancels its run alone, and a session that nobody heard of.
 func TestClientLeavesASession(t *testing.T) {
-	f := calculating()
+	f := calculating(t)
 	opening := make(chan struct{})
-	f.OnOpen = func(ctx context.Context, spec runner.SessionSpec) error {
-		if spec.Env["SLOW"] != "" {
+	f.OnStart = func(ctx context.Context, _ runner.Environment) error {
+		if f.Started() > 0 {
 			close(opening)
 			<-ctx.Done()
 		}
@@ -296,11 +300,11 @@ func TestClientLeavesASession(t *testing.T) {
 
 	ctx, leave = context.WithCancel(t.Context())
 	go func() { <-opening; leave() }()
-	req := s.request("POST", sessionsPath, "application/json", strings.NewReader(`{"env":{"SLOW":"1"}}`)).WithContext(ctx)
+	req := s.request("POST", sessionsPath, "application/json", strings.NewReader(`{}`)).WithContext(ctx)
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err == nil {
 		resp.Body.Close()
 	}
 	require.ErrorIs(t, err, context.Canceled)
-	require.Eventually(t, func() bool { return len(f.SessionIDs()) == 1 }, sessionPatience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(f.List("")) == 1 }, sessionPatience, time.Millisecond)
 }

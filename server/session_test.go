@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -20,6 +21,7 @@ import (
 	"notebox/executor"
 	"notebox/runner"
 	"notebox/runner/runnertest"
+	"notebox/runner/session"
 	"notebox/server/native"
 	"notebox/server/web"
 )
@@ -27,8 +29,33 @@ import (
 // sessionPatience is for what a busy machine does late.
 const sessionPatience = time.Minute
 
+// hosted are sessions in sandboxes of a fake engine.
+type hosted struct {
+	*session.Sessions
+	*runnertest.Fake
+	// onOpen is called at the begin of each Open, which an error of it ends; may be nil.
+	onOpen func(context.Context, runner.SessionSpec) error
+}
+
+func newSessions(t testing.TB) *hosted {
+	host := runnertest.NewFake()
+	return &hosted{Sessions: runnertest.Sessions(t, host, 0), Fake: host}
+}
+
+func (h *hosted) Open(ctx context.Context, spec runner.SessionSpec) (runner.Session, error) {
+	if h.onOpen != nil {
+		if err := h.onOpen(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
+	return h.Sessions.Open(ctx, spec)
+}
+
+// longAfter its end, nobody knows of a session any more.
+const longAfter = 25 * time.Hour
+
 // withSessions is a service that offers these.
-func withSessions(t *testing.T, f *runnertest.FakeSessions, change ...func(*Config)) *service {
+func withSessions(t *testing.T, f *hosted, change ...func(*Config)) *service {
 	return newService(t, append([]func(*Config){func(c *Config) { c.Sessions = f }}, change...)...)
 }
 
@@ -136,9 +163,9 @@ func TestOpenSession(t *testing.T) {
 		}},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			f := runnertest.NewFakeSessions()
+			f := newSessions(t)
 			var spec runner.SessionSpec
-			f.OnOpen = func(_ context.Context, s runner.SessionSpec) error { spec = s; return nil }
+			f.onOpen = func(_ context.Context, s runner.SessionSpec) error { spec = s; return nil }
 			s := withSessions(t, f, func(cfg *Config) { cfg.Network = noNetwork{} })
 			if c.contentType == form {
 				c.contentType, c.body = formBody(formPart{`name="ttl"`, "90"}, formPart{`name="env"`, `{"A":"b"}`},
@@ -170,48 +197,41 @@ func TestOpenSessionRefusals(t *testing.T) {
 		desc, contentType, body string
 		status                  int
 		detail                  string
+		fault                   error
 	}{
-		{"unknown language", "application/json", `{"language":"perl"}`, 422, `language: "perl" is not known; there are: python, r`},
-		{"bash alone", "application/json", `{"language":"bash"}`, 422, "bash runs in a session of each of them"},
-		{"life too long", "application/json", `{"ttl":86401}`, 422, "ttl: must be from 1 to 86400 seconds"},
-		{"no life", "application/json", `{"ttl":0}`, 422, "ttl: must be from 1"},
-		{"negative idle", "application/json", `{"idle":-1}`, 422, "idle: must be from 1"},
-		{"endless idle", "application/json", `{"idle":1e999}`, 422, "idle: must be from 1"},
-		{"life of no number", "application/json", `{"ttl":"1"}`, 400, "ttl: must be a number"},
-		{"code", "application/json", `{"code":"x"}`, 400, "code: there is no such field"},
-		{"not JSON", "application/json", `{`, 400, "not valid JSON"},
-		{"variable", "application/json", `{"env":{"1":"x"}}`, 422, "env.1: "},
-		{"network", "application/json", `{"network":true}`, 403, "network: this service's operator allows none"},
-		{"file's name", "application/json", `{"files":[{"name":"../x","content":""}]}`, 400, "files[0].name: leaves /mnt/data/"},
-		{"file by an unknown id", "application/json", `{"files":[{"name":"x","id":"x"}]}`, 422, "files[0].id: "},
-		{"file from this machine", "application/json", `{"files":[{"name":"x","url":"http://127.0.0.1:1/x"}]}`, 422, "files[0].url"},
-		{"text", "text/plain", `x`, 415, "a session is opened with application/json"},
-		{"form with code", "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=code\r\n\r\nx\r\n--b--", 400, "code: there is no such field"},
-		{"variables that stop a kernel", "application/json", `{"env":{"BAD":"x"}}`, 422, "env: the kernel does not start"},
-		{"full", "application/json", `{"env":{"FULL":"x"}}`, 429, "no room"},
-		{"share", "application/json", `{"env":{"SHARE":"x"}}`, 429, "share"},
-		{"unavailable", "application/json", `{"env":{"AWAY":"x"}}`, 503, "away"},
-		{"broken", "application/json", `{"env":{"BROKEN":"x"}}`, 500, "the service failed"},
+		{"unknown language", "application/json", `{"language":"perl"}`, 422, `language: "perl" is not known; there are: python, r`, nil},
+		{"bash alone", "application/json", `{"language":"bash"}`, 422, "bash runs in a session of each of them", nil},
+		{"life too long", "application/json", `{"ttl":86401}`, 422, "ttl: must be from 1 to 86400 seconds", nil},
+		{"no life", "application/json", `{"ttl":0}`, 422, "ttl: must be from 1", nil},
+		{"negative idle", "application/json", `{"idle":-1}`, 422, "idle: must be from 1", nil},
+		{"endless idle", "application/json", `{"idle":1e999}`, 422, "idle: must be from 1", nil},
+		{"life of no number", "application/json", `{"ttl":"1"}`, 400, "ttl: must be a number", nil},
+		{"code", "application/json", `{"code":"x"}`, 400, "code: there is no such field", nil},
+		{"not JSON", "application/json", `{`, 400, "not valid JSON", nil},
+		{"variable", "application/json", `{"env":{"1":"x"}}`, 422, "env.1: ", nil},
+		{"network", "application/json", `{"network":true}`, 403, "network: this service's operator allows none", nil},
+		{"file's name", "application/json", `{"files":[{"name":"../x","content":""}]}`, 400, "files[0].name: leaves /mnt/data/", nil},
+		{"file by an unknown id", "application/json", `{"files":[{"name":"x","id":"x"}]}`, 422, "files[0].id: ", nil},
+		{"file from this machine", "application/json", `{"files":[{"name":"x","url":"http://127.0.0.1:1/x"}]}`, 422, "files[0].url", nil},
+		{"text", "text/plain", `x`, 415, "a session is opened with application/json", nil},
+		{"form with code", "multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=code\r\n\r\nx\r\n--b--", 400, "code: there is no such field", nil},
+		{"variables that stop a kernel", "application/json", `{"env":{"BAD":"x"}}`, 422, "env: the kernel does not start", &runner.Error{Code: runner.CodeEnv, Message: "the kernel does not start with these variables"}},
+		{"full", "application/json", `{}`, 429, "no room", &runner.Error{Code: runner.CodeFull, Message: "no room"}},
+		{"share", "application/json", `{}`, 429, "share", &runner.Error{Code: runner.CodeShare, Message: "share"}},
+		{"unavailable", "application/json", `{}`, 503, "away", &runner.Error{Code: runner.CodeUnavailable, Message: "away"}},
+		{"broken", "application/json", `{}`, 500, "the service failed", io.ErrUnexpectedEOF},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			f := runnertest.NewFakeSessions()
-			f.OnOpen = func(_ context.Context, spec runner.SessionSpec) error {
-				for name, err := range map[string]error{
-					"BAD": &runner.Error{Code: runner.CodeEnv, Message: "the kernel does not start with these variables"}, "FULL": &runner.Error{Code: runner.CodeFull, Message: "no room"},
-					"SHARE": &runner.Error{Code: runner.CodeShare, Message: "share"}, "AWAY": &runner.Error{Code: runner.CodeUnavailable, Message: "away"},
-					"BROKEN": io.ErrUnexpectedEOF,
-				} {
-					if spec.Env[name] != "" {
-						return err
-					}
-				}
-				return nil
+			f := newSessions(t)
+			f.OnStart = func(context.Context, runner.Environment) error { return c.fault }
+			if c.status == http.StatusInternalServerError { // which no engine brings about
+				f.onOpen = func(context.Context, runner.SessionSpec) error { return c.fault }
 			}
 			s := withSessions(t, f)
 			a := s.post(sessionsPath, c.contentType, c.body)
 			s.requireRefused(a, c.status, c.detail)
 			s.asDescribed("POST", "/v1/sessions", a)
-			require.Empty(t, f.SessionIDs())
+			require.Empty(t, f.List(""))
 		})
 	}
 }
@@ -232,39 +252,58 @@ func TestNoSessions(t *testing.T) {
 }
 
 func TestSessionEnds(t *testing.T) {
-	for reason, detail := range map[runner.GoneReason]string{
-		runner.GoneClosed: "it was closed", runner.GoneExpired: "time to live", runner.GoneIdle: "idle time",
-		runner.GoneEvicted: "room was short", runner.GoneLost: "restart of the service",
+	path := func(s *service) string { return sessionsPath + "/" + s.open(`{"ttl":3600,"idle":600}`).ID }
+	for reason, c := range map[runner.GoneReason]struct {
+		detail string
+		end    func(t *testing.T, s *service, host *runnertest.Fake, path string)
+	}{
+		runner.GoneClosed: {"it was closed", func(t *testing.T, s *service, _ *runnertest.Fake, path string) {
+			require.Equal(t, 204, s.call("DELETE", path).StatusCode)
+		}},
+		runner.GoneExpired: {"time to live", func(t *testing.T, s *service, _ *runnertest.Fake, path string) {
+			for range 7 { // it is used all the time
+				time.Sleep(8 * time.Minute)
+				require.Equal(t, 200, s.get(path+"/files").StatusCode)
+			}
+			time.Sleep(8 * time.Minute)
+		}},
+		runner.GoneIdle: {"idle time", func(*testing.T, *service, *runnertest.Fake, string) { time.Sleep(10 * time.Minute) }},
+		runner.GoneEvicted: {"room was short", func(t *testing.T, s *service, _ *runnertest.Fake, _ string) {
+			time.Sleep(time.Minute) // for so long an idle one is let be
+			require.Equal(t, 204, s.call("DELETE", path(s)).StatusCode)
+		}},
+		runner.GoneLost: {"restart of the service", func(_ *testing.T, _ *service, host *runnertest.Fake, _ string) {
+			host.End(host.Sandboxes("")[0])
+			synctest.Wait()
+		}},
 	} {
 		t.Run(string(reason), func(t *testing.T) {
-			f := runnertest.NewFakeSessions()
-			s := withSessions(t, f)
-			entry := s.open(`{}`)
-			path := sessionsPath + "/" + entry.ID
-			if reason == runner.GoneClosed {
-				require.Equal(t, 204, s.call("DELETE", path).StatusCode)
-			} else {
-				require.True(t, f.End("", entry.ID, reason))
-			}
-			for _, r := range s.server.calls {
-				if !strings.HasPrefix(r.Path, sessionPath) {
-					continue
+			synctest.Test(t, func(t *testing.T) {
+				host := runnertest.NewFake()
+				s := withSessions(t, &hosted{Sessions: runnertest.Sessions(t, host, 1)}, inMemory)
+				path := path(s)
+				id := strings.TrimPrefix(path, sessionsPath+"/")
+				c.end(t, s, host, path)
+				for _, r := range s.server.calls {
+					if !strings.HasPrefix(r.Path, sessionPath) {
+						continue
+					}
+					req := s.request(r.Method, strings.NewReplacer(":id", id, "*", "x").Replace(r.Path), "application/json", strings.NewReader(`{"from":"a","to":"b"}`))
+					a := s.do(req)
+					s.requireRefused(a, 410, c.detail)
+					s.asDescribed(r.Method, documented(r.Path), a)
 				}
-				req := s.request(r.Method, strings.NewReplacer(":id", entry.ID, "*", "x").Replace(r.Path), "application/json", strings.NewReader(`{"from":"a","to":"b"}`))
-				a := s.do(req)
-				s.requireRefused(a, 410, detail)
-				s.asDescribed(r.Method, documented(r.Path), a)
-			}
-			run := s.postJSON(`{"code":"x","session":"` + entry.ID + `"}`)
-			s.requireRefused(run, 410, detail)
-			s.asDescribed("POST", "/v1/execute", run)
-			require.JSONEq(t, `{"sessions":[]}`, string(s.get(sessionsPath).body))
-			f.Forget("", entry.ID)
-			s.requireRefused(s.get(path), 404, "there is nothing at this address")
-			s.requireRefused(s.postJSON(`{"code":"x","session":"`+entry.ID+`"}`), 404, "session: there is no such session")
+				run := s.postJSON(`{"code":"x","session":"` + id + `"}`)
+				s.requireRefused(run, 410, c.detail)
+				s.asDescribed("POST", "/v1/execute", run)
+				require.JSONEq(t, `{"sessions":[]}`, string(s.get(sessionsPath).body))
+				time.Sleep(longAfter)
+				s.requireRefused(s.get(path), 404, "there is nothing at this address")
+				s.requireRefused(s.postJSON(`{"code":"x","session":"`+id+`"}`), 404, "session: there is no such session")
+			})
 		})
 	}
-	s := withSessions(t, runnertest.NewFakeSessions())
+	s := withSessions(t, newSessions(t))
 	for _, id := range []string{"x", "ses_", "ses_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", "run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", "..%2fx", "ses_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9%0a"} {
 		s.requireRefused(s.get(sessionsPath+"/"+id), 404, "there is nothing at this address")
 		raw, err := json.Marshal(id)
@@ -275,9 +314,9 @@ func TestSessionEnds(t *testing.T) {
 
 // TestSessionsOfAKey: what a key may not, a session may not either.
 func TestSessionsOfAKey(t *testing.T) {
-	f := runnertest.NewFakeSessions()
+	f := newSessions(t)
 	var spec runner.SessionSpec
-	f.OnOpen = func(_ context.Context, s runner.SessionSpec) error { spec = s; return nil }
+	f.onOpen = func(_ context.Context, s runner.SessionSpec) error { spec = s; return nil }
 	s := withSessions(t, f, func(c *Config) { c.Network = noNetwork{} }, withLines(t, access.Options{},
 		named("two", "2", "sessions=2"), named("none", "0", "sessions=no"), named("r", "r", "environments=r network=no"), "b"))
 	open := func(key, body string) answer {
@@ -303,7 +342,7 @@ func TestSessionsOfAKey(t *testing.T) {
 }
 
 func TestInterruptAndRestart(t *testing.T) {
-	f := runnertest.NewFakeSessions()
+	f := newSessions(t)
 	s := withSessions(t, f)
 	entry := s.open(`{}`)
 	path := sessionsPath + "/" + entry.ID

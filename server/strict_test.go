@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"notebox/runner/runnertest"
 )
 
 // TestBodiesAreStrict: on every route with a body, null is as good as not given for each field
@@ -32,7 +30,7 @@ func TestBodiesAreStrict(t *testing.T) {
 		{"a move", sessionsPath + "/%/move", `"from":"a","to":"b"`, []string{"overwrite"}, 200},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			s := askService(t, func(c *Config) { c.Sessions = runnertest.NewFakeSessions() }, factorial)
+			s := askService(t, func(c *Config) { c.Sessions = newSessions(t) }, factorial)
 			path := strings.Replace(c.path, "%", s.open(`{"files":[{"name":"a","text":"x"}]}`).ID, 1)
 			body := "{" + c.body
 			for _, name := range c.optional {

@@ -128,7 +128,7 @@ func TestHintsOfEachWay(t *testing.T) {
 		session = "The module polars is not installed, and the packages of a session are chosen when it is opened: use what is there"
 		nothing = "The module polars is not installed, and without a network nothing can be: use what is there"
 	)
-	f := runnertest.NewFakeSessions()
+	f := newSessions(t)
 	f.On("import polars", func(k *runnertest.Kernel) { k.Raise("ModuleNotFoundError", "No module named 'polars'") })
 	install := &fakePackages{}
 	model := agenttest.Dialogue{Turns: []agenttest.Turn{{Calls: call("import polars")}, {Text: "{{tool:Hint: (.*)}}"}}}
@@ -172,7 +172,7 @@ func TestHintsOfEachWay(t *testing.T) {
 
 // TestToolCallsInASession: they name no packages, and need no image of what lives.
 func TestToolCallsInASession(t *testing.T) {
-	f := calculating()
+	f := calculating(t)
 	var gone atomic.Bool
 	install := &fakePackages{}
 	s := withSessions(t, f, withAllPackages(install), func(c *Config) { c.Available = func(string) bool { return !gone.Load() } })
@@ -200,7 +200,7 @@ func TestToolCallsInASession(t *testing.T) {
 }
 
 func TestMCPWithPackages(t *testing.T) {
-	f, sessions := &fakePackages{}, runnertest.NewFakeSessions()
+	f, sessions := &fakePackages{}, newSessions(t)
 	s := withSessions(t, sessions, withPackages(f))
 	client := s.mcpClient("", nil)
 	list, err := client.ListTools(t.Context(), nil)

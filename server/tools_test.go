@@ -185,7 +185,7 @@ func TestToolAnswersAreAsDescribed(t *testing.T) {
 
 // TestToolsKnowAllLanguages: those that are installed, and no others.
 func TestToolsKnowAllLanguages(t *testing.T) {
-	f := calculating()
+	f := calculating(t)
 	s := withSessions(t, f, withShell, func(c *Config) { c.Available = func(name string) bool { return name != "r" } })
 	require.Contains(t, string(s.get("/v1/tools?notation=anthropic").body), `"enum":["python","bash"]`)
 	require.NotContains(t, string(s.get("/v1/tools?notation=anthropic&session=true").body), "enum")

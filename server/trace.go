@@ -28,7 +28,7 @@ func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		case "/healthz", "/readyz", "/metrics":
 			return next(c) // of machines that ask every few seconds
 		}
-		ctx := callersTrace.Extract(r.Context(), parentOnly(r.Header))
+		ctx := callersTrace.Extract(r.Context(), propagation.MapCarrier{"traceparent": r.Header.Get("Traceparent")})
 		ctx, span := s.tracer.Start(ctx, "HTTP "+methodOf(r.Method), trace.WithSpanKind(trace.SpanKindServer))
 		defer executor.EndSpan(span)()
 		c.SetRequest(r.WithContext(ctx))
@@ -55,9 +55,4 @@ func (s *Server) traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return err
 	}
-}
-
-// parentOnly is what of a request's headers is looked at.
-func parentOnly(h http.Header) propagation.MapCarrier {
-	return propagation.MapCarrier{"traceparent": h.Get("Traceparent")}
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,11 +42,9 @@ func openAzure(ctx context.Context, u *url.URL, getenv func(string) string) (ope
 	if err != nil {
 		return opened{}, err
 	}
-	a := &azure{name: u.Hostname(), protocol: sas.ProtocolHTTPS}
+	a := &azure{name: cmp.Or(u.Hostname(), getenv("AZURE_BLOB_CONTAINER_NAME")), protocol: sas.ProtocolHTTPS}
 	if a.name == "" {
-		if a.name = getenv("AZURE_BLOB_CONTAINER_NAME"); a.name == "" {
-			return opened{}, errors.New("store URL: want azblob://container, or AZURE_BLOB_CONTAINER_NAME")
-		}
+		return opened{}, errors.New("store URL: want azblob://container, or AZURE_BLOB_CONTAINER_NAME")
 	}
 	account, err := findAzureAccount(p, getenv)
 	if err != nil {
@@ -65,7 +64,7 @@ func openAzure(ctx context.Context, u *url.URL, getenv func(string) string) (ope
 	if a.bucket, err = azureblob.OpenBucket(ctx, a.container, nil); err != nil {
 		return opened{}, fmt.Errorf("azblob: %w", shown(err))
 	}
-	return opened{name: "azblob://" + a.name, bucket: a.bucket, cloud: a}, nil
+	return opened{name: "azblob://" + a.name, bucket: a.bucket, cloud: a, signs: a.signs(), partBytes: partBytes}, nil
 }
 
 // connect makes a client with the best of the account's credentials.
@@ -169,10 +168,6 @@ func (*azure) pin(a *blob.Attributes) *blob.ReaderOptions {
 func (a *azure) once(ctx context.Context, _ *blob.WriterOptions) (context.Context, *blob.Bucket) {
 	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1}), a.bucket
 }
-
-func (*azure) partBytes() int { return partBytes }
-
-func (*azure) takesBack() bool { return false }
 
 func (*azure) missing(err error) bool {
 	if bloberror.HasCode(err, bloberror.BlobNotFound) {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -29,13 +30,13 @@ func findAzureAccount(p parameters, getenv func(string) string) (azureAccount, e
 	if err != nil {
 		return azureAccount{}, err
 	}
-	if text := firstOf(getenv, "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGEBLOB_CONNECTIONSTRING"); text != "" {
+	if text := cmp.Or(getenv("AZURE_STORAGE_CONNECTION_STRING"), getenv("AZURE_STORAGEBLOB_CONNECTIONSTRING")); text != "" {
 		return parseConnectionString(text, endpoint)
 	}
 	a := azureAccount{
 		url:  endpoint,
-		name: firstOf(getenv, "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"),
-		key:  firstOf(getenv, "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY"),
+		name: cmp.Or(getenv("AZURE_STORAGE_ACCOUNT_NAME"), getenv("AZURE_STORAGE_ACCOUNT")),
+		key:  cmp.Or(getenv("AZURE_STORAGE_ACCOUNT_KEY"), getenv("AZURE_STORAGE_KEY")),
 		sas:  strings.TrimPrefix(getenv("AZURE_STORAGE_SAS_TOKEN"), "?"),
 	}
 	if a.name == "" && (a.url == "" || a.key != "") {
@@ -66,16 +67,13 @@ func parseConnectionString(text, endpoint string) (azureAccount, error) {
 		name: parts["AccountName"],
 		key:  parts["AccountKey"],
 		sas:  strings.TrimPrefix(parts["SharedAccessSignature"], "?"),
-		url:  endpoint,
+		url:  cmp.Or(endpoint, parts["BlobEndpoint"]),
 	}
 	if a.key == "" && a.sas == "" {
 		return azureAccount{}, errors.New("azblob: AZURE_STORAGE_CONNECTION_STRING has neither AccountKey nor SharedAccessSignature")
 	}
 	if a.name == "" && (a.key != "" || parts["BlobEndpoint"] == "") {
 		return azureAccount{}, errors.New("azblob: AZURE_STORAGE_CONNECTION_STRING has no AccountName")
-	}
-	if a.url == "" {
-		a.url = parts["BlobEndpoint"]
 	}
 	if a.url == "" {
 		a.url = fmt.Sprintf("%s://%s.blob.%s", parts["DefaultEndpointsProtocol"], a.name, parts["EndpointSuffix"])

@@ -69,6 +69,7 @@ func TestBigFileInSmallProcess(t *testing.T) {
 		putAndGetBig(t, text)
 		return
 	}
+	t.Parallel()
 	size := int64(bigBytes)
 	if os.Getenv(largeWanted) != "" {
 		size = largeBytes

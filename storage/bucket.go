@@ -23,6 +23,11 @@ type opened struct {
 	bucket *blob.Bucket
 	folder *folder // nil where the store is not a folder
 	cloud  cloud   // nil where it is not in a cloud
+
+	// of a cloud
+	signs     bool // the credentials can make links, as a SAS token cannot
+	takesBack bool // an upload that fails has parts to be removed
+	partBytes int  // the piece in which it gets a big file
 }
 
 // openBucket opens what rawURL names. Each scheme is listed here, not taken from

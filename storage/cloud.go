@@ -37,9 +37,6 @@ type cloud interface {
 	// sign makes a link to the object key that works until a time.
 	sign(ctx context.Context, key string, until time.Time) (string, error)
 
-	// signs is false where the credentials cannot make links, such as a SAS token.
-	signs() bool
-
 	// pin lets a read fail with FailedPrecondition where the object is not the one that
 	// has these attributes.
 	pin(*blob.Attributes) *blob.ReaderOptions
@@ -47,12 +44,6 @@ type cloud interface {
 	// once is where and how a write is tried once: a second try could meet what the first
 	// one, whose answer was lost, has written.
 	once(context.Context, *blob.WriterOptions) (context.Context, *blob.Bucket)
-
-	// takesBack is true where an upload that fails has parts to be removed.
-	takesBack() bool
-
-	// partBytes is the piece in which it gets a big file.
-	partBytes() int
 
 	// missing reports whether err says that the container is not there, or cannot be told
 	// from that. gocloud says NotFound then, as for an object.
@@ -121,14 +112,4 @@ func checkContainer(u *url.URL) error {
 		return fmt.Errorf("store URL: want %s://name, and nothing after the name but parameters", u.Scheme)
 	}
 	return nil
-}
-
-// firstOf returns the first variable that is set.
-func firstOf(getenv func(string) string, names ...string) string {
-	for _, name := range names {
-		if value := getenv(name); value != "" {
-			return value
-		}
-	}
-	return ""
 }

@@ -98,6 +98,14 @@ func escapeComponent(component string) []string {
 	return append(pieces, piece.String())
 }
 
+// shortComponent writes one component in at most so many bytes.
+func shortComponent(component string, most int) string {
+	if escaped := strings.Join(escapeComponent(component), ""); len(escaped) <= most {
+		return escaped
+	}
+	return digest(component)
+}
+
 // plain reports whether a character, size bytes long, stands for itself.
 func plain(r rune, size int) bool {
 	if r < utf8.RuneSelf {

@@ -102,7 +102,7 @@ func FuzzMediaType(f *testing.F) {
 	f.Add("a.JPG", []byte("GIF89a"))
 	f.Add("a.svg", []byte("<svg onload=x>"))
 	f.Fuzz(func(t *testing.T, name string, head []byte) {
-		got := mediaType(name, head)
+		got := MediaType(name, head)
 		parsed, parameters, err := mime.ParseMediaType(got)
 		require.NoError(t, err)
 		require.Equal(t, got, parsed)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,20 +61,14 @@ func openGCS(ctx context.Context, u *url.URL, getenv func(string) string) (opene
 	if g.signer, err = newGCSSigner(ctx, account); err != nil {
 		return opened{}, fmt.Errorf("gs: %w", shown(err))
 	}
-	project := p["project"]
-	if project == "" {
-		project = firstOf(getenv, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT")
-	}
-	if project == "" {
-		project = account.project
-	}
+	project := cmp.Or(p["project"], getenv("GOOGLE_CLOUD_PROJECT"), getenv("GCLOUD_PROJECT"), getenv("CLOUDSDK_CORE_PROJECT"), account.project)
 	if err := g.makeBucket(ctx, project); err != nil {
 		return opened{}, fmt.Errorf("gs: bucket %q: %w", g.name, shown(err))
 	}
 	if g.bucket, err = gcsblob.OpenBucket(ctx, nil, g.name, &gcsblob.Options{Client: g.client}); err != nil {
 		return opened{}, fmt.Errorf("gs: %w", shown(err))
 	}
-	return opened{bucket: g.bucket, cloud: g}, nil
+	return opened{bucket: g.bucket, cloud: g, signs: g.signer != nil, partBytes: gcsPartBytes}, nil
 }
 
 // gcsEndpoint is where an emulator answers, or nil.
@@ -134,8 +129,6 @@ func gcsStatus(err error) int {
 	return 0
 }
 
-func (g *gcs) signs() bool { return g.signer != nil }
-
 // sign makes a V4 signed URL.
 func (g *gcs) sign(ctx context.Context, key string, until time.Time) (string, error) {
 	options := &gcloud.SignedURLOptions{
@@ -177,10 +170,6 @@ func (g *gcs) once(ctx context.Context, o *blob.WriterOptions) (context.Context,
 	}
 	return ctx, g.bucket
 }
-
-func (*gcs) partBytes() int { return gcsPartBytes }
-
-func (*gcs) takesBack() bool { return false }
 
 // missing: gocloud says NotFound where access is denied, too.
 func (*gcs) missing(err error) bool {

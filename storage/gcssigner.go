@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -68,9 +69,7 @@ func findGoogleAccount(ctx context.Context, emulated bool, getenv func(string) s
 		return googleAccount{}, err
 	}
 	account.tokens = found.TokenSource
-	if account.project == "" {
-		account.project = found.ProjectID
-	}
+	account.project = cmp.Or(account.project, found.ProjectID)
 	if account.email == "" && metadata.OnGCE() {
 		account.email, _ = metadata.NewClient(nil).EmailWithContext(ctx, "") // without it, no links of Google's
 	}

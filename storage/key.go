@@ -44,11 +44,7 @@ const (
 // keys, and a key never leaves its run; see escape.go for how, and for what stays as it
 // is ("out.csv").
 func RunKey(started time.Time, runID string, kind Kind, name string) string {
-	run := strings.Join(escapeComponent(runID), "")
-	if len(run) > maxRunIDBytes {
-		run = digest(runID)
-	}
-	key := runsPrefix + "/" + started.UTC().Format(time.DateOnly) + "/" + run + "/" + string(kind)
+	key := runsPrefix + "/" + started.UTC().Format(time.DateOnly) + "/" + shortComponent(runID, maxRunIDBytes) + "/" + string(kind)
 	switch kind {
 	case KindNotebook, KindResult:
 		return key
@@ -70,15 +66,7 @@ const (
 // inputs/<date>/<owner>/<id>/<part>. The date is that of made in UTC, for the same reason
 // as in RunKey, and any owner and id are taken.
 func InputKey(made time.Time, owner, id string, part Part) string {
-	key := inputsPrefix + "/" + made.UTC().Format(time.DateOnly)
-	for _, component := range []string{owner, id} {
-		escaped := strings.Join(escapeComponent(component), "")
-		if len(escaped) > maxComponentBytes {
-			escaped = digest(component)
-		}
-		key += "/" + escaped
-	}
-	return key + "/" + string(part)
+	return path.Join(inputsPrefix, made.UTC().Format(time.DateOnly), shortComponent(owner, maxComponentBytes), shortComponent(id, maxComponentBytes), string(part))
 }
 
 // nameOf is the name that RunKey made key of, or the last part of any other key.

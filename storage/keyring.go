@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"os"
 	"sync"
 	"time"
@@ -38,10 +39,7 @@ type keyring struct {
 }
 
 func openKeyring(path string, age, ttl time.Duration, now func() time.Time) (*keyring, error) {
-	k := &keyring{path: path, age: age, keep: ttl + 2*keyDelay, now: now}
-	if k.age <= 0 {
-		k.age = DefaultKeyAge
-	}
+	k := &keyring{path: path, age: cmp.Or(max(age, 0), DefaultKeyAge), keep: ttl + 2*keyDelay, now: now}
 	if path == "" {
 		k.secrets = []secret{newSecret(now())}
 		return k, nil

@@ -38,8 +38,9 @@ func (s *Store) Link(ctx context.Context, key, base string) (link string, expire
 		return "", time.Time{}, fmt.Errorf("storage: link to %q: not a key", key)
 	}
 	if !s.direct {
-		link, expires = s.ownLink(key, base)
-		return link, expires, nil
+		query, expires := s.ownQuery(key)
+		address := url.URL{Path: LinkPath + key}
+		return strings.TrimRight(base, "/") + address.EscapedPath() + "?" + query.Encode(), expires, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, linkTimeout)
 	defer cancel()
@@ -67,12 +68,6 @@ func (s *Store) ownQuery(key string) (query url.Values, expires time.Time) {
 		queryExpires:   {seconds},
 		querySignature: {sign(s.keys.signing(), key, seconds)},
 	}, expires
-}
-
-func (s *Store) ownLink(key, base string) (link string, expires time.Time) {
-	path := url.URL{Path: LinkPath + key}
-	query, expires := s.ownQuery(key)
-	return strings.TrimRight(base, "/") + path.EscapedPath() + "?" + query.Encode(), expires
 }
 
 // Verify reports whether the query q of a link gives access to key now: nil,

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"net/http"
 	"path"
 	"strings"
@@ -11,29 +12,25 @@ const sniffBytes = 512
 
 const unknownType = "application/octet-stream"
 
-// MediaType tells the type of a file that is not stored as a stored one's is told: by
-// its name and the begin of its content, as much as there is of the first 512 bytes.
-func MediaType(name string, head []byte) string {
-	return mediaType(name, head[:min(len(head), sniffBytes)])
-}
-
 // NamedType tells the type of a file by its name alone; application/octet-stream where
 // that says nothing. A browser must not be made to show one by it.
 func NamedType(name string) string {
-	if named, known := typesByExtension[strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))]; known {
-		return named
-	}
-	return unknownType
+	return cmp.Or(typeOfName(name), unknownType)
 }
 
-// mediaType tells the type of a file, without parameters: by its name, else by its first
-// bytes. A type that a browser shows in place must be right by both: a page that is
-// called plot.png is not shown as one.
-func mediaType(name string, head []byte) string {
+// typeOfName is "" for a name that says nothing.
+func typeOfName(name string) string {
+	return typesByExtension[strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))]
+}
+
+// MediaType tells the type of a file, without parameters: by its name, else by its first
+// bytes, of which 512 count. A type that a browser shows in place must be right by both: a
+// page that is called plot.png is not shown as one.
+func MediaType(name string, head []byte) string {
 	sniffed, _, _ := strings.Cut(http.DetectContentType(head), ";")
-	named, known := typesByExtension[strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))]
+	named := typeOfName(name)
 	switch {
-	case !known:
+	case named == "":
 		return sniffed
 	case inlineTypes[named] && named != sniffed:
 		if inlineTypes[sniffed] {

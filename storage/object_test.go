@@ -78,7 +78,7 @@ func TestMediaType(t *testing.T) {
 		{"in a folder with an extension", "a.csv/b", "\x00", "application/octet-stream"},
 	} {
 		t.Run(test.desc, func(t *testing.T) {
-			require.Equal(t, test.want, mediaType(test.name, []byte(test.head)))
+			require.Equal(t, test.want, MediaType(test.name, []byte(test.head)))
 		})
 	}
 	for extension, media := range typesByExtension {

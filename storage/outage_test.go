@@ -43,6 +43,7 @@ func newFlaky(t *testing.T, endpoint string) *flaky {
 
 // TestPutBeginsAnewAfterAnOutage that is longer than what a cloud's own client bears.
 func TestPutBeginsAnewAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	azurite := storagetest.Azurite(t)
 	proxy := newFlaky(t, azurite.Endpoint)
 	const variable = "AZURE_STORAGE_CONNECTION_STRING"

@@ -56,7 +56,7 @@ func (s *Store) put(ctx context.Context, key string, content io.Reader, name str
 	if err != nil {
 		return Object{}, err
 	}
-	object := Object{Key: key, Name: name, MediaType: mediaType(name, head)}
+	object := Object{Key: key, Name: name, MediaType: MediaType(name, head)}
 
 	w, err := s.create(ctx, object, ended)
 	if err != nil {

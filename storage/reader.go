@@ -65,7 +65,7 @@ func (s *Store) get(ctx context.Context, key string) (*Reader, error) {
 	if s.folder != nil { // it keeps contents alone
 		head, _, err := readHead(r, make([]byte, sniffBytes))
 		if err == nil {
-			r.MediaType = mediaType(r.Name, head)
+			r.MediaType = MediaType(r.Name, head)
 			_, err = r.Seek(0, io.SeekStart)
 		}
 		if err != nil {

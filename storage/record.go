@@ -34,11 +34,7 @@ const (
 func RecordKey(parts ...string) string {
 	key := recordsPrefix
 	for _, part := range parts {
-		escaped := strings.Join(escapeComponent(part), "")
-		if len(escaped) > maxComponentBytes {
-			escaped = digest(part)
-		}
-		key += "/" + escaped
+		key += "/" + shortComponent(part, maxComponentBytes)
 	}
 	return key
 }
@@ -135,13 +131,14 @@ func (s *Store) read(ctx context.Context, key string, maxBytes int64) ([]byte, e
 func (s *Store) List(ctx context.Context, folder string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var err error
+		each := func(key string) bool { return yield(key, nil) }
 		switch {
 		case !validKey(folder) || !isRecord(folder):
 			err = errors.New("not a record's key")
 		case s.folder != nil:
-			err = s.folder.list(ctx, folder, func(key string) bool { return yield(key, nil) })
+			err = s.folder.list(ctx, folder, each)
 		default:
-			err = s.listBucket(ctx, folder+"/", func(key string) bool { return yield(key, nil) })
+			err = s.listBucket(ctx, folder+"/", each)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield("", fmt.Errorf("storage: list %q: %w", folder, shown(err)))
@@ -153,15 +150,25 @@ func (s *Store) List(ctx context.Context, folder string) iter.Seq2[string, error
 var errStopped = errors.New("stopped")
 
 func (s *Store) listBucket(ctx context.Context, prefix string, yield func(string) bool) error {
-	for token := blob.FirstPageToken; len(token) > 0; {
-		page, next, err := s.bucket.ListPage(ctx, token, listPage, &blob.ListOptions{Prefix: prefix})
-		if err != nil {
-			return err
-		}
+	return s.pages(ctx, &blob.ListOptions{Prefix: prefix}, func(page []*blob.ListObject) error {
 		for _, o := range page {
 			if !yield(o.Key) {
 				return errStopped
 			}
+		}
+		return nil
+	})
+}
+
+// pages calls take with each page of a list.
+func (s *Store) pages(ctx context.Context, o *blob.ListOptions, take func([]*blob.ListObject) error) error {
+	for token := blob.FirstPageToken; len(token) > 0; {
+		page, next, err := s.bucket.ListPage(ctx, token, listPage, o)
+		if err == nil {
+			err = take(page)
+		}
+		if err != nil {
+			return err
 		}
 		token = next
 	}

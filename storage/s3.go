@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func openS3(ctx context.Context, u *url.URL, getenv func(string) string) (opened
 	if err != nil {
 		return opened{}, fmt.Errorf("s3: %w", shown(err))
 	}
-	return opened{bucket: bucket, cloud: s}, nil
+	return opened{bucket: bucket, cloud: s, signs: true, takesBack: true, partBytes: partBytes}, nil
 }
 
 // s3Config reads the URL's parameters and the credentials: those in getenv, else those of
@@ -79,11 +80,7 @@ func s3Config(ctx context.Context, u *url.URL, getenv func(string) string) (aws.
 		options = append(options, config.WithCredentialsProvider(
 			credentials.NewStaticCredentialsProvider(id, getenv("AWS_SECRET_ACCESS_KEY"), getenv("AWS_SESSION_TOKEN"))))
 	}
-	region := p["region"]
-	if region == "" {
-		region = firstOf(getenv, "AWS_REGION", "AWS_DEFAULT_REGION")
-	}
-	if region != "" {
+	if region := cmp.Or(p["region"], getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION")); region != "" {
 		options = append(options, config.WithRegion(region))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
@@ -93,9 +90,7 @@ func s3Config(ctx context.Context, u *url.URL, getenv func(string) string) (aws.
 	if cfg.Region == "" && endpoint == "" {
 		return aws.Config{}, nil, errors.New("s3: no region: want s3://bucket?region=…, or AWS_REGION")
 	}
-	if cfg.Region == "" {
-		cfg.Region = s3Region
-	}
+	cfg.Region = cmp.Or(cfg.Region, s3Region)
 	return cfg, func(o *awss3.Options) {
 		o.UsePathStyle = pathStyle
 		o.APIOptions = append(o.APIOptions, outliveUpload)
@@ -166,8 +161,6 @@ func s3Code(err error) string {
 	return ""
 }
 
-func (*s3) signs() bool { return true }
-
 // sign makes a presigned URL. It ends earlier where the credentials are temporary ones.
 func (s *s3) sign(ctx context.Context, key string, until time.Time) (string, error) {
 	signer := awss3.NewPresignClient(s.client, awss3.WithPresignExpires(time.Until(until)),
@@ -197,10 +190,6 @@ func (*s3) pin(a *blob.Attributes) *blob.ReaderOptions {
 func (s *s3) once(ctx context.Context, _ *blob.WriterOptions) (context.Context, *blob.Bucket) {
 	return ctx, s.single
 }
-
-func (*s3) partBytes() int { return partBytes }
-
-func (*s3) takesBack() bool { return true }
 
 func (*s3) missing(err error) bool {
 	return s3Code(err) == "NoSuchBucket" || s3Status(err) == http.StatusMovedPermanently

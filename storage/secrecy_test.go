@@ -70,6 +70,7 @@ func TestAzureByAnyVariables(t *testing.T) {
 // TestAzureBySAS: a token cannot sign links, so that this service serves them; and it is
 // a secret in each URL that its client asks for.
 func TestAzureBySAS(t *testing.T) {
+	t.Parallel()
 	server := storagetest.Azurite(t)
 	parts := azureParts(t, server)
 	mustOpen(t, storage.Options{URL: "azblob://shared", Getenv: server.Getenv}) // makes it

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,10 +89,7 @@ type Store struct {
 
 // Open opens the store that o.URL names. ctx bounds opening alone.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{ttl: o.TTL, now: o.Now}
-	if s.ttl <= 0 {
-		s.ttl = DefaultTTL
-	}
+	s := &Store{ttl: cmp.Or(max(o.TTL, 0), DefaultTTL), now: o.Now}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -122,7 +120,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 func (s *Store) chooseLinks(serve string) error {
 	switch serve {
 	case "", ServeAuto:
-		s.direct = s.cloud != nil && s.cloud.signs()
+		s.direct = s.signs
 	case ServeProxy:
 	default:
 		return fmt.Errorf("serve files: want %s or %s", ServeAuto, ServeProxy)

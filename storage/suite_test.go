@@ -73,8 +73,10 @@ var suite = []struct {
 }
 
 func TestStores(t *testing.T) {
+	t.Parallel()
 	for _, store := range stores {
 		t.Run(store.desc, func(t *testing.T) {
+			t.Parallel()
 			fresh := store.fresh(t)
 			for _, test := range suite {
 				t.Run(test.desc, func(t *testing.T) {

@@ -50,10 +50,10 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (removed int, err e
 			}
 		}
 	}
-	if err := errors.Join(w.failed...); err != nil {
-		return int(w.removed.Load()), fmt.Errorf("storage: sweep: %w", shown(err))
+	if err = errors.Join(w.failed...); err != nil {
+		err = fmt.Errorf("storage: sweep: %w", shown(err))
 	}
-	return int(w.removed.Load()), nil
+	return int(w.removed.Load()), err
 }
 
 // sweeping is one Sweep.
@@ -95,18 +95,15 @@ func (w *sweeping) days(ctx context.Context, prefix string) ([]string, error) {
 // folders lists what stands directly below a prefix, without what is in it.
 func (s *Store) folders(ctx context.Context, prefix string) (names []string, err error) {
 	options := &blob.ListOptions{Prefix: prefix + "/", Delimiter: "/"}
-	for token := blob.FirstPageToken; len(token) > 0; {
-		var page []*blob.ListObject
-		if page, token, err = s.bucket.ListPage(ctx, token, listPage, options); err != nil {
-			return names, err
-		}
+	err = s.pages(ctx, options, func(page []*blob.ListObject) error {
 		for _, o := range page {
 			if name, ok := strings.CutSuffix(strings.TrimPrefix(o.Key, options.Prefix), "/"); ok && o.IsDir {
 				names = append(names, name)
 			}
 		}
-	}
-	return names, nil
+		return nil
+	})
+	return names, err
 }
 
 func (f *folder) folders(prefix string) (names []string, err error) {
@@ -126,12 +123,7 @@ func (w *sweeping) sweep(ctx context.Context, prefix, day string) error {
 	if w.store.folder != nil {
 		return w.sweepFolder(ctx, prefix, day)
 	}
-	options := &blob.ListOptions{Prefix: prefix + "/" + day + "/"}
-	for token := blob.FirstPageToken; len(token) > 0; {
-		page, next, err := w.store.bucket.ListPage(ctx, token, listPage, options)
-		if err != nil {
-			return err
-		}
+	return w.store.pages(ctx, &blob.ListOptions{Prefix: prefix + "/" + day + "/"}, func(page []*blob.ListObject) error {
 		var group errgroup.Group
 		group.SetLimit(sweepAtOnce)
 		for _, o := range page {
@@ -139,12 +131,8 @@ func (w *sweeping) sweep(ctx context.Context, prefix, day string) error {
 				group.Go(func() error { return w.remove(ctx, o.Key) })
 			}
 		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-		token = next
-	}
-	return nil
+		return group.Wait()
+	})
 }
 
 // remove deletes one object. Its error is the end of ctx alone: what one object is in the

@@ -36,7 +36,7 @@ type writer struct {
 // few hundred bytes.
 func (s *Store) create(ctx context.Context, o Object, small bool) (target, error) {
 	if s.cloud != nil {
-		return startUpload(ctx, s.bucket, o.Key, cloudOptions(o, small, s.cloud.partBytes()), s.cloud.takesBack()), nil
+		return startUpload(ctx, s.bucket, o.Key, cloudOptions(o, small, s.partBytes), s.takesBack), nil
 	}
 	return s.createLocal(ctx, o)
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +41,7 @@ type Console struct {
 
 // New returns a Console.
 func New(o Options) *Console {
-	if o.Client == nil {
-		o.Client = http.DefaultClient
-	}
+	o.Client = cmp.Or(o.Client, http.DefaultClient)
 	if o.Plain {
 		o.Out, o.Pictures = stripped{o.Out}, PicturesOff
 	}
@@ -177,13 +176,8 @@ func (c *Console) question(ctx context.Context, text string, seen bool) (*agent.
 // interruptible is ctx, which an interrupt from now on ends too.
 func (c *Console) interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	for { // what came before is not about this
-		select {
-		case <-c.o.Interrupts:
-			continue
-		default:
-		}
-		break
+	for len(c.o.Interrupts) > 0 { // what came before is not about this
+		<-c.o.Interrupts
 	}
 	go func() {
 		select {

@@ -64,15 +64,10 @@ func New(c Config) (*Bot, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bot{config: c, limits: c.Limits.orDefault(), access: allowed, log: c.Log, heard: newHeard(remembered)}
+	b := &Bot{config: c, limits: c.Limits.orDefault(), access: allowed, log: cmp.Or(c.Log, slog.Default()), heard: newHeard(remembered)}
 	b.config.UploadLimit = cmp.Or(b.config.UploadLimit, DefaultUploadLimit)
-	if b.log == nil {
-		b.log = slog.Default()
-	}
 	b.fetcher = &http.Client{Timeout: requestTime, CheckRedirect: stay}
-	if b.config.Files == nil {
-		b.config.Files = b.fetcher
-	}
+	b.config.Files = cmp.Or(b.config.Files, b.fetcher)
 	if b.cdn, err = hosts(c.CDN); err != nil {
 		return nil, err
 	}

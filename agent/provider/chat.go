@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -21,16 +22,10 @@ type chat struct {
 	service  openai.ChatCompletionService
 }
 
-func newChat(s Settings) *chat {
-	return &chat{s, openai.NewChatCompletionService(openAIOptions(s)...)}
-}
-
 // openAIOptions leave trying again to Retry.
 func openAIOptions(s Settings) []option.RequestOption {
-	key := s.Key
-	fill(&key, noKey)
 	return []option.RequestOption{
-		option.WithBaseURL(s.BaseURL), option.WithAPIKey(key), option.WithHTTPClient(s.Client), option.WithMaxRetries(0),
+		option.WithBaseURL(s.BaseURL), option.WithAPIKey(cmp.Or(s.Key, noKey)), option.WithHTTPClient(s.Client), option.WithMaxRetries(0),
 	}
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,9 +18,7 @@ type claude struct {
 }
 
 func newClaude(s Settings) *claude {
-	if s.MaxTokens == 0 {
-		s.MaxTokens = DefaultMaxTokens
-	}
+	s.MaxTokens = cmp.Or(s.MaxTokens, DefaultMaxTokens)
 	return &claude{s, anthropic.NewMessageService(
 		option.WithBaseURL(s.BaseURL), option.WithAPIKey(s.Key), option.WithHTTPClient(s.Client), option.WithMaxRetries(0),
 	)}
@@ -189,8 +188,8 @@ func (b *claudeBlocks) turn() *agent.Turn {
 		case "text":
 			turn.Text += c.text
 		case "tool_use":
-			fill(&c.text, "{}") // of a tool without arguments nothing comes
-			turn.Calls = append(turn.Calls, agent.ToolCall{ID: c.id, Name: c.name, Arguments: c.text})
+			// Of a tool without arguments nothing comes.
+			turn.Calls = append(turn.Calls, agent.ToolCall{ID: c.id, Name: c.name, Arguments: cmp.Or(c.text, "{}")})
 		case "thinking":
 			thoughts = append(thoughts, thought{Thinking: c.text, Signature: c.signature})
 		case "redacted_thinking":

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,10 +19,6 @@ import (
 type responsesAPI struct {
 	settings Settings
 	service  responses.ResponseService
-}
-
-func newResponses(s Settings) *responsesAPI {
-	return &responsesAPI{s, responses.NewResponseService(openAIOptions(s)...)}
 }
 
 // Turn implements agent.Provider.
@@ -132,9 +129,7 @@ func responsesTurn(out *responses.Response) (*agent.Turn, error) {
 			}
 		case "function_call":
 			c := item.AsFunctionCall()
-			id := c.CallID
-			fill(&id, c.ID)
-			turn.Calls = append(turn.Calls, agent.ToolCall{ID: id, Name: c.Name, Arguments: c.Arguments})
+			turn.Calls = append(turn.Calls, agent.ToolCall{ID: cmp.Or(c.CallID, c.ID), Name: c.Name, Arguments: c.Arguments})
 		case "reasoning":
 			// One that holds nothing stands for what the provider has stored, and it stores nothing.
 			if r := item.AsReasoning(); r.EncryptedContent != "" || len(r.Content) > 0 {

@@ -1,10 +1,14 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/responses"
 
 	"notebox/agent"
 )
@@ -84,44 +88,37 @@ func FromEnvironment(s Settings, getenv func(string) string) (Settings, error) {
 }
 
 func (s Settings) openAI(getenv func(string) string) Settings {
-	fill(&s.Key, getenv("OPENAI_API_KEY"))
-	fill(&s.BaseURL, getenv("OPENAI_BASE_URL"))
+	s.Key = cmp.Or(s.Key, getenv("OPENAI_API_KEY"))
+	s.BaseURL = cmp.Or(s.BaseURL, getenv("OPENAI_BASE_URL"))
 	if s.BaseURL != "" {
-		fill((*string)(&s.API), string(Chat)) // which all have
+		s.API = cmp.Or(s.API, Chat) // which all have
 	}
-	fill(&s.BaseURL, openAIURL)
-	fill((*string)(&s.API), string(Responses))
-	fill(&s.Model, DefaultOpenAIModel)
+	s.BaseURL = cmp.Or(s.BaseURL, openAIURL)
+	s.API = cmp.Or(s.API, Responses)
+	s.Model = cmp.Or(s.Model, DefaultOpenAIModel)
 	return s
 }
 
 func (s Settings) claude(getenv func(string) string) Settings {
 	s.API = Claude
-	fill(&s.Key, getenv("ANTHROPIC_API_KEY"))
-	fill(&s.BaseURL, getenv("ANTHROPIC_BASE_URL"))
-	fill(&s.BaseURL, claudeURL)
-	fill(&s.Model, DefaultClaudeModel)
+	s.Key = cmp.Or(s.Key, getenv("ANTHROPIC_API_KEY"))
+	s.BaseURL = cmp.Or(s.BaseURL, getenv("ANTHROPIC_BASE_URL"), claudeURL)
+	s.Model = cmp.Or(s.Model, DefaultClaudeModel)
 	return s
 }
 
 // cloudflare is Workers AI: gpt-oss speaks Responses there, whole; all others speak
 // Chat Completions.
 func (s Settings) cloudflare(getenv func(string) string) Settings {
-	fill(&s.Key, getenv("CLOUDFLARE_API_KEY"))
+	s.Key = cmp.Or(s.Key, getenv("CLOUDFLARE_API_KEY"))
 	s.BaseURL = fmt.Sprintf(cloudflareURL, getenv("CLOUDFLARE_ACCOUNT_ID"))
-	fill(&s.Model, DefaultCloudflareModel)
+	s.Model = cmp.Or(s.Model, DefaultCloudflareModel)
 	if strings.HasPrefix(s.Model, "@cf/openai/") {
-		fill((*string)(&s.API), string(Responses))
+		s.API = cmp.Or(s.API, Responses)
 	}
-	fill((*string)(&s.API), string(Chat))
+	s.API = cmp.Or(s.API, Chat)
 	s.Whole = s.Whole || s.API == Responses
 	return s
-}
-
-func fill(field *string, value string) {
-	if *field == "" {
-		*field = value
-	}
 }
 
 // Open returns the model of complete settings, with Retry around it.
@@ -132,14 +129,12 @@ func Open(s Settings) (agent.Provider, error) {
 	case s.BaseURL == "":
 		return nil, errors.New("the model has no address")
 	}
-	if s.Client == nil {
-		s.Client = &http.Client{}
-	}
+	s.Client = cmp.Or(s.Client, &http.Client{})
 	switch s.API {
 	case Chat:
-		return Retry(newChat(s), s.Retry), nil
+		return Retry(&chat{s, openai.NewChatCompletionService(openAIOptions(s)...)}, s.Retry), nil
 	case Responses:
-		return Retry(newResponses(s), s.Retry), nil
+		return Retry(&responsesAPI{s, responses.NewResponseService(openAIOptions(s)...)}, s.Retry), nil
 	case Claude:
 		return Retry(newClaude(s), s.Retry), nil
 	}

@@ -53,7 +53,20 @@ func ofRun(err error, r agent.Run) error {
 
 // OpenSession implements agent.Sessions.
 func (n Notebox) OpenSession(ctx context.Context, language string, given []agent.File) (string, error) {
-	return n.Client.OpenSession(ctx, language, files(given)...)
+	session, err := n.Client.OpenSession(ctx, client.SessionOptions{Language: language, Files: files(given)})
+	if err != nil {
+		return "", err
+	}
+	return session.ID, nil
+}
+
+// CloseSession implements agent.Sessions.
+func (n Notebox) CloseSession(ctx context.Context, id string) error {
+	err := n.Client.CloseSession(ctx, id)
+	if e := (*client.Error)(nil); errors.As(err, &e) && e.NotThere() {
+		return nil
+	}
+	return err
 }
 
 func files(given []agent.File) []client.File {

@@ -69,6 +69,12 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+func TestASessionThatIsGoneIsClosed(t *testing.T) {
+	require.NoError(t, answering(t, problem(410, "", "gone")).CloseSession(t.Context(), "s"), "it was closed before")
+	require.NoError(t, answering(t, problem(404, "", "nothing")).CloseSession(t.Context(), "s"), "it was never there")
+	require.ErrorContains(t, answering(t, problem(403, "", "not yours")).CloseSession(t.Context(), "s"), "not yours")
+}
+
 func TestAboutSaysWhatCanBeInstalled(t *testing.T) {
 	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"environments":[{"language":"go","display_name":"Go"},{"language":"python","display_name":"Python 3","dependencies":{"notation":"pip","allowed":["polars"]}}],"limits":{}}`)

@@ -69,10 +69,11 @@ var wrapperNames = map[string]bool{
 
 var timeoutNames = map[string]bool{"timeout": true, "timeoutseconds": true, "timelimit": true}
 
-// plainName is a name without what models write differently.
-func plainName(name string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
-}
+// separators are what models write differently in a name.
+var separators = strings.NewReplacer("_", "", "-", "", " ", "")
+
+// plainName is a name without separators, in lower case.
+func plainName(name string) string { return separators.Replace(strings.ToLower(name)) }
 
 // isField accepts the names that an object of arguments has; dependencyNames are others.
 func isField(name string) bool {

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"path"
@@ -38,11 +39,8 @@ func Text(r Result, o Options) string {
 			text = strings.Replace(text, r.Error.Traceback, short, 1)
 		}
 	}
-	budget := o.Budget
-	if budget <= 0 {
-		budget = DefaultBudget
-	}
-	text = strings.TrimRight(Cut(text, min(budget, MaxBudget)), "\n")
+	budget := min(cmp.Or(max(o.Budget, 0), DefaultBudget), MaxBudget)
+	text = strings.TrimRight(Cut(text, budget), "\n")
 	var lines []string
 	if r.Failed() {
 		lines = append(lines, fmt.Sprintf("[The run did not succeed: %s.]", r.why()))
@@ -190,10 +188,7 @@ func geminiResponse(c Call, text string, failed bool, images []Image) any {
 	if failed {
 		key = "error"
 	}
-	m := map[string]any{"name": c.Name, "response": map[string]any{key: text}}
-	if c.Name == "" {
-		m["name"] = Name
-	}
+	m := map[string]any{"name": cmp.Or(c.Name, Name), "response": map[string]any{key: text}}
 	if c.ID != "" {
 		m["id"] = c.ID
 	}

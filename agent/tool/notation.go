@@ -1,5 +1,7 @@
 package tool
 
+import "slices"
+
 // Notation is a provider's way to write tools, calls and their results.
 type Notation string
 
@@ -20,9 +22,5 @@ func Notations() []Notation { return []Notation{ChatCompletions, Responses, Anth
 
 // Known reports whether n is one of Notations.
 func (n Notation) Known() bool {
-	switch n {
-	case ChatCompletions, Responses, Anthropic, Gemini:
-		return true
-	}
-	return false
+	return slices.Contains(Notations(), n)
 }

@@ -188,8 +188,11 @@ func backslashes(code string) (strays []int, paired, ok bool) {
 				i += 2
 			}
 		case c == '#':
-			end := strings.IndexByte(code[i:], '\n')
-			if !multiline && (len(strays) > 0 || i == 0) { // one line that is a comment alone is no program
+			end := -1
+			switch {
+			case multiline:
+				end = strings.IndexByte(code[i:], '\n')
+			case len(strays) > 0 || i == 0: // one line that is a comment alone is no program
 				if end = strings.Index(code[i:], `\n`); end > 0 {
 					end-- // the loop steps on to the backslash
 				}

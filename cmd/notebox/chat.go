@@ -6,13 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/adrg/xdg"
 	"github.com/peterbourgon/ff/v3/ffcli"
@@ -20,9 +18,6 @@ import (
 
 	"notebox/agent"
 	"notebox/agent/console"
-	"notebox/agent/remote"
-	"notebox/agent/tool"
-	"notebox/client"
 )
 
 const chatHelp = `Asks questions in your own words: a model writes Python, a notebox at -url runs it,
@@ -38,8 +33,6 @@ The exit status is 0 with an answer, 1 without one, 3 with one that a limit cut 
 and 130 where it was interrupted.`
 
 const (
-	// chatReachTime is how long the start waits for notebox to answer.
-	chatReachTime = 10 * time.Second
 	// maxQuestion bounds a question that is piped in, in bytes.
 	maxQuestion = 256 << 10
 	// usualColumns is a terminal's width where it does not tell.
@@ -62,7 +55,8 @@ func (e exitError) Unwrap() error { return e.error }
 
 // chat are the flags of notebox chat.
 type chat struct {
-	url, key, dir   string
+	elsewhere
+	dir             string
 	images, history string
 	sessions        bool
 	model, file     modelSettings
@@ -72,7 +66,7 @@ type chat struct {
 func (c *chat) register(f *flag.FlagSet) groups {
 	var g groups
 	g.add("What most people set", func(f *flag.FlagSet) {
-		registerURL(f, &c.url, &c.key)
+		c.elsewhere.register(f)
 		f.StringVar(&c.dir, "dir", "", "Let the file agent read this `folder` and hand over its files.")
 	})
 	g.add("Console", func(f *flag.FlagSet) {
@@ -88,12 +82,6 @@ func (c *chat) register(f *flag.FlagSet) groups {
 		registerLimits(f, &c.limits)
 	})
 	return g.into(f)
-}
-
-// registerURL adds the flags of whoever calls a notebox that runs elsewhere.
-func registerURL(f *flag.FlagSet, url, key *string) {
-	f.StringVar(url, "url", "http://127.0.0.1:8080", "Find notebox at this `URL`.")
-	f.StringVar(key, "api-key", "", "Show this API `key` to notebox; a variable hides it from the list of processes.")
 }
 
 func chatCommand() *ffcli.Command {
@@ -208,9 +196,9 @@ func (c *chat) pictures(in, out *os.File, plain bool) (console.Pictures, error) 
 
 // agent is the agent that these flags say, and what the console says of it.
 func (c *chat) agent(ctx context.Context) (*agent.Agent, string, error) {
-	u, err := url.Parse(c.url)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, "", fmt.Errorf("-url %q: it must be http(s)://host, with a path or none", c.url)
+	u, err := c.parse()
+	if err != nil {
+		return nil, "", err
 	}
 	getenv, err := withFile(os.Getenv, ".env")
 	if err != nil {
@@ -231,31 +219,17 @@ func (c *chat) agent(ctx context.Context) (*agent.Agent, string, error) {
 			}
 		}
 	}
-	notebox := remote.New(client.Options{BaseURL: c.url, Key: c.key})
-	if config.About, config.Sessions, err = c.reach(ctx, notebox); err != nil {
-		return nil, "", err
-	}
-	config.Sessions = config.Sessions && c.sessions
-	config.Executor = notebox
-	a, err := agent.New(config)
-	return a, fmt.Sprintf("%s, code runs at %s. /help says more, exit ends.", settings.Model, u.Host), err
-}
-
-// reach asks notebox what it has, or says what to do.
-func (c *chat) reach(ctx context.Context, notebox remote.Notebox) (tool.About, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, chatReachTime)
-	defer cancel()
-	about, sessions, err := notebox.About(ctx, "python")
-	var refused *client.Error
-	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
-		err = fmt.Errorf("notebox at %s wants an API key: set -api-key or NOTEBOX_API_KEY", c.url)
-	case err != nil && !errors.As(err, &refused):
+	config.Executor, config.About, config.Sessions, err = c.reach(ctx, func(err error) error {
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			err = failed.Err // its words are ours to choose
 		}
-		err = fmt.Errorf("no notebox answers at %s (%w): notebox serve starts one, and -url or NOTEBOX_URL names another", c.url, err)
+		return fmt.Errorf("no notebox answers at %s (%w): notebox serve starts one, and -url or NOTEBOX_URL names another", c.url, err)
+	})
+	if err != nil {
+		return nil, "", err
 	}
-	return about, sessions, err
+	config.Sessions = config.Sessions && c.sessions
+	a, err := agent.New(config)
+	return a, fmt.Sprintf("%s, code runs at %s. /help says more, exit ends.", settings.Model, u.Host), err
 }

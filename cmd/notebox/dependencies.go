@@ -110,7 +110,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, plac
 	if err != nil {
 		return err
 	}
-	limits, err := p.installLimits(ctx)
+	_, memory, err := p.engine.Capacity(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, plac
 		},
 		Settings:  settings,
 		Policy:    policy,
-		Limits:    limits,
+		Limits:    s.limits(p.settings.limits, memory),
 		Timeout:   s.timeout,
 		MaxSize:   s.maxSize,
 		MaxLayers: s.maxLayers,
@@ -148,11 +148,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, plac
 	}
 	p.shareBetweenKeys(places, few, p.packages)
 	cfg.Dependencies = p.packages
-	p.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		return p.packages.Wait(ctx)
-	})
+	p.onCloseInTime(p.packages.Wait)
 	return nil
 }
 
@@ -194,13 +190,7 @@ const (
 	installShare = 3
 )
 
-// installLimits are those of an installer's sandbox.
-func (p *program) installLimits(ctx context.Context) (runner.Limits, error) {
-	_, memory, err := p.engine.Capacity(ctx)
-	return p.settings.dependencies.limits(p.settings.limits, memory), err
-}
-
-// limits are a run's, and what an installer needs more, on a host with so much memory.
+// limits are those of an installer's sandbox: a run's, and what an installer needs more, on a host with so much memory.
 func (s *dependencySettings) limits(l runner.Limits, memory int64) runner.Limits {
 	l.Memory = max(l.Memory, min(installRoom*s.maxSize+l.TmpSize+installMemory, memory/4*installShare/int64(s.installs)))
 	l.DataSize = max(l.DataSize, l.Memory-l.TmpSize-installMemory/2)

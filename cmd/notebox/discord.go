@@ -6,19 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"os"
-	"time"
 
 	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
 
 	"notebox/agent"
 	"notebox/agent/discord"
-	"notebox/agent/remote"
-	"notebox/agent/tool"
-	"notebox/client"
 )
 
 const discordHelp = `A bot on Discord: a model writes Python, a notebox at -url runs it, and the answer
@@ -34,17 +28,13 @@ variables, and the names of guilds and users, are also looked up in .env. Each f
 an environment variable as well: -url is NOTEBOX_URL, -discord-guilds
 NOTEBOX_DISCORD_GUILDS.`
 
-const (
-	// discordReachTime is how long the start waits for notebox to answer.
-	discordReachTime = 10 * time.Second
-	// discordFiles bounds the attachments that one channel's conversation keeps, in bytes:
-	// two of the largest.
-	discordFiles = 64 << 20
-)
+// discordFiles bounds the attachments that one channel's conversation keeps, in bytes:
+// two of the largest.
+const discordFiles = 64 << 20
 
 // discordBot are the flags of notebox discord.
 type discordBot struct {
-	url, key      string
+	elsewhere
 	guilds, users list
 	content       bool
 	uploadLimit   size
@@ -59,7 +49,7 @@ type discordBot struct {
 func (d *discordBot) register(f *flag.FlagSet) groups {
 	var g groups
 	g.add("What most people set", func(f *flag.FlagSet) {
-		registerURL(f, &d.url, &d.key)
+		d.elsewhere.register(f)
 		f.Var(&d.guilds, "discord-guilds", "Answer in the guilds with these `ids`, with commas between them.")
 		f.Var(&d.users, "discord-users", "Answer the users with these `ids` alone, with commas between them, in those guilds and in direct messages. (default: everybody in the guilds, and no direct messages)")
 		f.BoolVar(&d.sessions, "sessions", false, "Keep variables between the questions of a channel, if notebox offers sessions: each channel has a sandbox.")
@@ -103,9 +93,9 @@ func discordCommand() *ffcli.Command {
 
 // run answers until ctx ends.
 func (d *discordBot) run(ctx context.Context, log *slog.Logger) error {
-	u, err := url.Parse(d.url)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("-url %q: it must be http(s)://host, with a path or none", d.url)
+	u, err := d.parse()
+	if err != nil {
+		return err
 	}
 	getenv, err := withFile(os.Getenv, ".env")
 	if err != nil {
@@ -123,8 +113,9 @@ func (d *discordBot) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	notebox := remote.New(client.Options{BaseURL: d.url, Key: d.key})
-	about, sessions, err := d.reach(ctx, notebox)
+	notebox, about, sessions, err := d.reach(ctx, func(err error) error {
+		return fmt.Errorf("%w; is it running at %s? notebox serve starts one, and -url or NOTEBOX_URL names another", err, d.url)
+	})
 	if err != nil {
 		return err
 	}
@@ -145,19 +136,4 @@ func (d *discordBot) run(ctx context.Context, log *slog.Logger) error {
 	}
 	log.Info("discord: a model answers", "model", settings.Model, "api", string(settings.API), "notebox", u.Host)
 	return bot.Run(ctx)
-}
-
-// reach asks notebox what it has, or says what to do.
-func (d *discordBot) reach(ctx context.Context, notebox remote.Notebox) (tool.About, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, discordReachTime)
-	defer cancel()
-	about, sessions, err := notebox.About(ctx, "python")
-	var refused *client.Error
-	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
-		err = fmt.Errorf("notebox at %s wants an API key: set -api-key or NOTEBOX_API_KEY", d.url)
-	case err != nil && !errors.As(err, &refused):
-		err = fmt.Errorf("%w; is it running at %s? notebox serve starts one, and -url or NOTEBOX_URL names another", err, d.url)
-	}
-	return about, sessions, err
 }

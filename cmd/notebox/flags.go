@@ -123,7 +123,7 @@ func (s *settings) registerRunLimits(f *flag.FlagSet) {
 func (s *settings) registerFiles(f *flag.FlagSet) {
 	f.DurationVar(&s.urlTTL, "url-ttl", storage.DefaultTTL, "Let a link to a file work for this time.")
 	f.DurationVar(&s.retention, "retention", server.DefaultRetention, "Remove runs' files and kept inputs after this time, which is at least --url-ttl; with 0 the service removes none.")
-	f.DurationVar(&s.resultTTL, "result-ttl", server.DefaultResultTTL, "Keep the reply of an asynchronous or idempotent run for this time.")
+	f.DurationVar(&s.resultTTL, "result-ttl", executor.DefaultResultTTL, "Keep the reply of an asynchronous or idempotent run for this time.")
 	f.StringVar(&s.serveFiles, "serve-files", storage.ServeAuto, "Say `who` serves files: auto is the cloud if it can sign links, and otherwise this service; proxy is always this service.")
 	f.StringVar(&s.linkKeys, "link-keys", "", "Sign links with the secrets in this `file`, which services on one store share and the first one makes. (default: link-keys in the state folder)")
 }

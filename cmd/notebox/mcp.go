@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
 
+	"notebox/agent/remote"
+	"notebox/client"
 	"notebox/server/mcp"
 )
 
@@ -25,16 +25,13 @@ need no such program: they use /mcp of that notebox.
 
 Each flag is also an environment variable, NOTEBOX_MCP_URL and NOTEBOX_MCP_API_KEY.`
 
-// mcpReachTime is how long the start waits for notebox to answer.
-const mcpReachTime = 10 * time.Second
-
 // stdio are the flags of notebox mcp.
-type stdio struct{ url, key string }
+type stdio struct{ elsewhere }
 
 func mcpCommand() *ffcli.Command {
 	var m stdio
 	flags := flag.NewFlagSet("notebox mcp", flag.ContinueOnError)
-	registerURL(flags, &m.url, &m.key)
+	m.register(flags)
 	return &ffcli.Command{
 		Name:       "mcp",
 		ShortUsage: "notebox mcp [flags]",
@@ -53,15 +50,11 @@ func mcpCommand() *ffcli.Command {
 
 // run serves until in ends. Nothing but the protocol is written to out.
 func (m *stdio) run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	u, err := url.Parse(m.url)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("mcp: -url %q: it must be http(s)://host, with a path or none", m.url)
+	if _, err := m.parse(); err != nil {
+		return fmt.Errorf("mcp: %w", err)
 	}
-	api := mcp.API{Doer: &http.Client{}, Base: m.url, Head: http.Header{}}
-	if m.key != "" {
-		api.Head.Set("Authorization", "Bearer "+m.key)
-	}
-	reach, cancel := context.WithTimeout(ctx, mcpReachTime)
+	api := mcp.API{Notebox: remote.New(client.Options{BaseURL: m.url, Key: m.key, Once: true})}
+	reach, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
 	server, err := mcp.NewServer(reach, api, nil, mcp.Options{Version: mcp.Version})
 	var refused *mcp.Refusal

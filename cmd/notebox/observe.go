@@ -75,9 +75,7 @@ func (p *program) openTracing(ctx context.Context) (trace.Tracer, error) {
 	if err != nil || tracer == nil {
 		return nil, err
 	}
-	p.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
+	p.onCloseInTime(func(ctx context.Context) error {
 		if err := end(ctx); err != nil { // a collector that is gone is no failure of ours
 			p.log.Warn("the last traces are not sent", "error", err)
 		}

@@ -185,11 +185,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if err != nil {
 		return nil, err
 	}
-	p.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		return p.engine.Close(ctx)
-	})
+	p.onCloseInTime(p.engine.Close)
 	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
 	defer cancel()
 	if err := p.engine.CanGive(ctx, p.settings.limits); err != nil {
@@ -272,11 +268,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 		return fmt.Errorf("--sandbox-users: %d ids are enough for %d sandboxes, and there may be %d (--max-sandboxes)", users.Last-users.First+1, users.Room(), o.MaxSandboxes)
 	}
 	p.pool = pool.New(p.sandboxes, o)
-	p.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		return p.pool.Close(ctx)
-	})
+	p.onCloseInTime(p.pool.Close)
 	return nil
 }
 
@@ -378,11 +370,20 @@ func (p *program) shutdown(d time.Duration) error {
 
 func (p *program) onClose(f func() error) { p.closers = append(p.closers, f) }
 
+// onCloseInTime is onClose of what may take closeTimeout.
+func (p *program) onCloseInTime(f func(context.Context) error) {
+	p.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		return f(ctx)
+	})
+}
+
 // close undoes what newProgram did, in the opposite order.
 func (p *program) close() error {
 	var all []error
-	for i := len(p.closers) - 1; i >= 0; i-- {
-		all = append(all, p.closers[i]())
+	for _, f := range slices.Backward(p.closers) {
+		all = append(all, f())
 	}
 	p.closers = nil
 	return errors.Join(all...)

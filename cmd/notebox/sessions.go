@@ -55,11 +55,7 @@ func (p *program) openSessions(ctx context.Context, cfg *server.Config, admissio
 			RecordDir:   p.state.path("sessions"),
 			Log:         p.log,
 		})
-		p.onClose(func() error {
-			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-			defer cancel()
-			return p.sessions.Detach(ctx)
-		})
+		p.onCloseInTime(p.sessions.Detach)
 		restoring, cancel := context.WithTimeout(ctx, restoreTimeout)
 		defer cancel()
 		open, over := p.sessions.Restore(restoring, func(runner.SessionInfo) runner.Network { return cfg.Network })

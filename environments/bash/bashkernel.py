@@ -22,9 +22,9 @@ from shell import Ended, Shell
 from shows import Shows
 from streams import Streams
 
-# What a user finds where a shell has ended in an earlier cell.
+# What a user finds if a shell has ended in an earlier cell.
 FRESH = "[the shell of the earlier cells has ended: this is a new one, without their variables]\n"
-FAILED = "CommandFailed"  # as of commands in sessions: server/session_run.go
+FAILED = "CommandFailed"  # as of commands in sessions: executor/session.go
 
 
 class BashKernel(Kernel):
@@ -94,7 +94,7 @@ class BashKernel(Kernel):
         return {"status": "error", **content, **reply}
 
     def _run(self, code: str, silent: bool) -> str:
-        """Run a cell; return what is wrong with how it ended, "" where nothing is."""
+        """Run a cell; return what is wrong with how it ended, "" if nothing is."""
         if "\0" in code:
             return "the code has a NUL character in it, which no command can hold"
         fresh = self._has_ended or self._shell.has_ended()

@@ -22,25 +22,33 @@ import re
 import select
 import signal
 import subprocess
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from streams import Streams
 
-WAKE, CODE, REPORT = 220, 221, 222  # descriptors of the driver's, which nobody else takes
+WAKE, CODE, REPORT = (
+    220,
+    221,
+    222,
+)  # descriptors of the driver's, which nobody else takes
 DRIVER = Path(__file__).with_name("driver") / "bash"  # driver.sh; what bash says has its name
 SKIPPING = "'notebox'"  # marks the driver's commands, and the trap that skips all others
 INTERRUPTED = 128 + signal.SIGINT
 UNSKIP = "shopt -u extdebug; "  # what the skipping has set, and the user has not
+LOOKS, LOOK_SECONDS = 200, 0.0002  # for a moment at which bash can be interrupted
 END_SECONDS = 0.8  # for EXIT traps; the harness waits a second for the kernel's end
 BEGIN, FIELDS = b"\1\1", 4  # of a report; each field ends with a NUL
+WAITS = ("61", "260")  # wait4 of x86-64 and of arm64, as in /proc/PID/syscall
 PART = 64 << 10  # bytes of a report that are taken at once
 MAX_STATUS = 255
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LIBC = ctypes.CDLL(None)  # there before a fork, which may load nothing
 
 _STATUS = re.compile(r"[0-9]{1,3}")
+_BLOCKED = re.compile(r"^SigBlk:\s*([0-9a-f]+)$", re.MULTILINE)
 _TRAP = re.compile(r"^trap -- ('(?:[^']|'\\'')*') (\w+)$", re.MULTILINE)
 
 
@@ -106,7 +114,7 @@ class Shell:
     """One process of bash."""
 
     def __init__(self, streams: Streams, env: dict[str, str], folder: str) -> None:
-        """Start it. Raises OSError where there can be no process."""
+        """Start it. Raises OSError if there can be no process."""
         self._streams = streams
         self._code = os.memfd_create("cell")
         wake, self._wake = os.pipe()
@@ -124,7 +132,10 @@ class Shell:
                 os._exit(1)
             for fd, number in ((wake, WAKE), (self._code, CODE), (report, REPORT)):
                 os.dup2(fd, number)
-            for kind in (signal.SIGINT, signal.SIGQUIT):  # what is ignored cannot be trapped
+            for kind in (
+                signal.SIGINT,
+                signal.SIGQUIT,
+            ):  # what is ignored cannot be trapped
                 signal.signal(kind, signal.SIG_DFL)
 
         try:
@@ -196,7 +207,7 @@ class Shell:
             self._running = False
 
     def _follow(self, side: Side) -> Report | None:
-        """Return the cell's report, None where the shell ends."""
+        """Return the cell's report, None if the shell ends."""
         poll = select.poll()
         for fd in (self._end, self._reports, side.fileno(), self._streams.fileno()):
             poll.register(fd, select.POLLIN)
@@ -211,7 +222,7 @@ class Shell:
                 return self._report()
 
     def _report(self) -> Report | None:
-        """Return this cell's report, where it has come."""
+        """Return this cell's report, if it has come."""
         os.set_blocking(self._reports, False)
         try:
             while part := os.read(self._reports, PART):
@@ -240,10 +251,44 @@ class Shell:
         if self._running and not self.has_ended():
             self._interrupted = True
             if self._waits:
-                os.killpg(self.pid, signal.SIGINT)
+                with contextlib.suppress(ProcessLookupError):
+                    self._interrupt_group()
+
+    def _interrupt_group(self) -> None:
+        """Send SIGINT to the shell and what it runs, at a moment that bash stands.
+
+        Its wait_for (jobs.c) makes wait_sigint_handler the handler, and only then notes which
+        one that is to put back. If the signal comes between, the handler sends it anew for ever.
+        """
+        if "CONT" in self._last.traps:  # it would notice
+            os.killpg(self.pid, signal.SIGINT)
+            return
+        for _ in range(LOOKS):
+            os.kill(self.pid, signal.SIGSTOP)
+            if not self._begins_to_wait():
+                break
+            os.kill(self.pid, signal.SIGCONT)
+            time.sleep(LOOK_SECONDS)
+        os.killpg(self.pid, signal.SIGINT)
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _begins_to_wait(self) -> bool:
+        """Report whether the shell, which is being stopped, is in wait_for and not yet waiting."""
+        folder = Path(f"/proc/{self.pid}")
+        try:
+            for _ in range(LOOKS):
+                if (folder / "stat").read_text().rpartition(")")[2].split()[0] not in "RSD":
+                    break
+                time.sleep(LOOK_SECONDS)
+            blocked = int(_BLOCKED.findall((folder / "status").read_text())[0], 16)
+            if not blocked & 1 << signal.SIGCHLD - 1:
+                return False
+            return (folder / "syscall").read_text().split()[0] not in WAITS
+        except (OSError, IndexError):
+            return False
 
     def finish(self) -> None:
-        """Have the shell end by itself, with its EXIT trap; kill it where it does not.
+        """Have the shell end by itself, with its EXIT trap; kill it if it does not.
 
         What it has in the background ends with it.
         """

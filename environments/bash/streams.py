@@ -31,7 +31,7 @@ class Streams:
         err, self.stderr = os.pipe()
         self._names = {out: "stdout", err: "stderr"}
         self.ends = (out, err)
-        # It tells of pipes in the order in which they stopped being empty. Where a pipe stays
+        # It tells of pipes in the order in which they stopped being empty. If a pipe stays
         # registered, it keeps its place; so each is told of once, and then registered anew.
         self._poll = select.epoll()
         for end in self.ends:
@@ -76,7 +76,7 @@ class Streams:
         return max(0, round(1000 * (self._told + GATHER_SECONDS - time.monotonic())))
 
     def take(self) -> None:
-        """Take what there is, and tell it where it is time."""
+        """Take what there is, and tell it if it is time."""
         for end, _ in self._poll.poll(0):
             self._read(end, PART)
             self._poll.modify(end, ONCE)

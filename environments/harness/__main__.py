@@ -34,5 +34,6 @@ if __name__ == "__main__":
         os._exit(0)
     except start.InKernelError:
         pass
+    # As deep in the stack as in start.run: this module is below two frames of runpy.
     IPKernelApp.launch_instance()
     IPKernelApp.ending.finish(IPKernelApp.instance())

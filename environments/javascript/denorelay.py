@@ -3,7 +3,7 @@
 What cells put out comes by a pipe of its own, in order and as fast as the harness takes it:
 see prelude.js. An error that comes by it is its cell's. Of code that cannot be parsed, Deno's
 kernel says nothing but "Execution failed"; what its loader says of the same code is the error
-then. Where code ends Deno, its cell is over, and the next one has another Deno.
+then. If code ends Deno, its cell is over, and the next one has another Deno.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from sources import Sources, unnamed
 
 PRELUDE = Path(__file__).with_name("prelude.js")
 FOLDER = str(Path(__file__).parent)
-# What a user finds where Deno has ended in an earlier cell.
+# What a user finds if Deno has ended in an earlier cell.
 FRESH = "[Deno has ended in an earlier cell: this is a new one, without the earlier variables]\n"
-FAILED = "CommandFailed"  # as of commands in sessions: server/session_run.go
+FAILED = "CommandFailed"  # as of commands in sessions: executor/session.go
 MAX_HEAD = 64  # bytes of a record's first line
 START_MS = 60_000  # for Deno on a busy host; a healthy one needs half a second
 CONNECT_MS = 1000  # for what Deno publishes to come, which it does at once
@@ -49,7 +49,7 @@ class RecordPipe:
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
 
     def read(self) -> list[tuple[str, Any]] | None:
-        """Return the content of messages by their kind; None where there is nothing."""
+        """Return the content of messages by their kind; None if there is nothing."""
         try:
             self._buffer += os.read(self.fd, MAX_TEXT)
         except BlockingIOError:
@@ -261,7 +261,7 @@ class DenoRelay(Relay):
 
 
 def load_error(code: str, said: str, name: str, count: Any) -> dict[str, Any] | None:
-    """Return the error that Deno's loader has said of GUARD and code; None where it is none.
+    """Return the error that Deno's loader has said of GUARD and code; None if it is none.
 
     count is the cell's.
     """

@@ -99,7 +99,7 @@ await (async () => {
   };
 
   const GRACE_MS = 2500; // for what a cell has not awaited, such as timers; some has no end
-  const SERVER_MS = 500; // where something listens, which seldom ends
+  const SERVER_MS = 500; // if something listens, which seldom ends
   const DEAD_MS = 50; // without any work, until a promise is taken for one that nobody settles
   const pause = (ms) => new Promise((done) => setTimeout(done, ms).unref());
   const servers = /listener|^http$|udp|ServerWrap|UDPWRAP/i;
@@ -109,7 +109,7 @@ await (async () => {
   let waits = false; // for the end of a cell
   let busy = false; // with what an earlier cell has left
 
-  // settle returns once a promise is settled, or nothing will do that, or, where something
+  // settle returns once a promise is settled, or nothing will do that, or, if something
   // waits for others to connect, its time is over.
   const settle = async (promise) => {
     const begun = performance.now();

@@ -12,7 +12,7 @@ const LAST_WORDS = /^error: (?:Uncaught |Module not found |[^]*\n {4}at )/;
 // error, or CommandFailed with its exit code. output is the path of the pipe for program.js.
 export async function run(path, output) {
   const options = ["-A", "--no-lock", "--preload", `${import.meta.dirname}/program.js`];
-  // Where there are packages, they are what npm: means, whatever settings the program has.
+  // If there are packages, they are what npm: means, whatever settings the program has.
   if (existsSync(PACKAGES)) options.push("--node-modules-dir=manual");
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", ...options, path],
@@ -81,7 +81,7 @@ class Words {
   }
 }
 
-// uncaught returns the error that Deno's last words are of, undefined where they are none:
+// uncaught returns the error that Deno's last words are of, undefined if they are none:
 // "error: Uncaught (in promise) NAME: MESSAGE", the line of the program, the frames.
 export function uncaught(words) {
   if (!LAST_WORDS.test(words)) return;

@@ -34,7 +34,7 @@ func New(dir string, most int, share func() bool, log *slog.Logger) (*Intake, er
 		return nil, fmt.Errorf("temporary folder: %w", err)
 	}
 	return &Intake{
-		dir: dir, log: log, probe: newDiskProbe(dir),
+		dir: dir, log: log, probe: &diskProbe{folder: dir, place: make(chan struct{}, 1)},
 		places: Places{Most: most, Share: share, What: "large requests", Are: "are being read", RetryAfter: intakeRetry},
 		turns:  admission.New(nil, admission.Limits{MaxRunning: maxDecoding, MaxWaiting: maxDecodingWaiting, MaxWait: decodingWait, ShareWaiting: true}),
 	}, nil
@@ -63,8 +63,8 @@ func (i *Intake) Taken() int { return i.places.Taken() }
 // Waiting is how many large texts wait to be decoded.
 func (i *Intake) Waiting() int { return i.turns.Waiting() }
 
-// Spool returns a workspace for what is put aside of an answer, which needs no place.
-func (i *Intake) Spool() *Workspace { return &Workspace{parent: i.dir, log: i.log} }
+// Aside returns a workspace for what is put aside of an answer, which needs no place.
+func (i *Intake) Aside() *Workspace { return &Workspace{parent: i.dir, log: i.log} }
 
 // Dir is the folder.
 func (i *Intake) Dir() string { return i.dir }

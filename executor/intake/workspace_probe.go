@@ -20,11 +20,7 @@ const (
 // one goroutine does, and not one for each call.
 type diskProbe struct {
 	folder string
-	place  chan struct{} // of the probe that goes on
-}
-
-func newDiskProbe(folder string) *diskProbe {
-	return &diskProbe{folder: folder, place: make(chan struct{}, 1)}
+	place  chan struct{} // has room for one: the probe that goes on
 }
 
 // ready returns nil where a file could be written, within ctx.

@@ -16,18 +16,14 @@ import (
 	"notebox/storage"
 )
 
-// Store keeps records, and replies; *storage.Store is one.
+// Store keeps replies, and records: what services that share it tell each other, and
+// themselves after a restart, about executions. *storage.Store is one.
 type Store interface {
 	// Put stores content to its end, or nothing. name is for downloads.
 	Put(ctx context.Context, key string, content io.Reader, name string) (storage.Object, error)
 	// Get returns an error that is storage.ErrNotFound for an unknown key.
 	Get(ctx context.Context, key string) (*storage.Reader, error)
-	Records
-}
 
-// Records are what services that share a store tell each other, and themselves
-// after a restart, about executions; *storage.Store keeps them.
-type Records interface {
 	// PutNew creates a record. Of several callers at once, in whatever process,
 	// one succeeds; the others get an error that is storage.ErrExists.
 	PutNew(ctx context.Context, key string, content []byte) error
@@ -212,10 +208,6 @@ func (b *Book) silent(ctx context.Context, err error) error {
 	}
 }
 
-func storedOf(p *problem.Error) *storedProblem {
-	return &storedProblem{Status: int(p.Status), Field: p.Field, Text: p.Text, RetryAfter: p.RetryAfter.Seconds()}
-}
-
 // problem is what was stored, or, where that is no answer that HTTP has, a failure.
 func (p *storedProblem) problem() *problem.Error {
 	if p == nil {
@@ -255,11 +247,7 @@ func (b *Book) Marked(ctx context.Context, owner, id string) bool {
 
 // Forget removes the records of an execution that has no result.
 func (b *Book) Forget(ctx context.Context, owner, id string) error {
-	var errs []error
-	for _, record := range []string{recordLease, recordCancel} {
-		errs = append(errs, b.Remove(ctx, ExecutionKey(owner, id, record)))
-	}
-	return errors.Join(errs...)
+	return errors.Join(b.Remove(ctx, ExecutionKey(owner, id, recordLease)), b.Remove(ctx, ExecutionKey(owner, id, recordCancel)))
 }
 
 // ReplyKey is where the reply of an execution is.
@@ -270,7 +258,7 @@ func ReplyKey(owner, id string) string { return ExecutionKey(owner, id, RecordRe
 func (b *Book) Conclude(ctx context.Context, owner, id string, reply []byte, p *problem.Error) error {
 	r := result{}
 	if p != nil {
-		r.Problem = storedOf(p)
+		r.Problem = &storedProblem{Status: int(p.Status), Field: p.Field, Text: p.Text, RetryAfter: p.RetryAfter.Seconds()}
 	} else {
 		ctx, cancel := context.WithTimeout(ctx, replyTime)
 		defer cancel()

@@ -11,8 +11,8 @@ import (
 	"notebox/storage"
 )
 
-// How an Idempotency-Key comes to stand for one execution, whichever of the
-// services that share a store gets the requests.
+// How a key comes to stand for one execution, whichever of the services that share a
+// store gets the requests.
 //
 // The claims on a key are a chain of records, …/<hash>.0000, .0001 and so on. Each
 // is created once (PutNew decides who does) and never changed; the last counts. It
@@ -46,7 +46,7 @@ type Position struct {
 // ClaimKey is the key of the n-th claim of a chain.
 func ClaimKey(chain string, n int) string { return fmt.Sprintf("%s.%04d", chain, n) }
 
-// ChainOf is the chain of an owner's Idempotency-Key, of which only a hash is kept.
+// ChainOf is the chain of an owner's key, of which only a hash is kept.
 func ChainOf(owner, key string) string {
 	hash := sha256.Sum256([]byte(key))
 	return storage.RecordKey(idempotencyRecords, OwnerFolder(owner), hex.EncodeToString(hash[:]))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,12 +36,8 @@ const (
 
 // Known reports whether callers may be told of it.
 func (s Status) Known() bool {
-	switch s {
-	case StatusMalformed, StatusForbidden, StatusNotFound, StatusConflict, StatusGone, StatusTooLarge, StatusUnfit,
-		StatusTooMany, StatusFailed, StatusUnavailable, StatusTimeout:
-		return true
-	}
-	return false
+	return slices.Contains([]Status{StatusMalformed, StatusForbidden, StatusNotFound, StatusConflict, StatusGone, StatusTooLarge, StatusUnfit,
+		StatusTooMany, StatusFailed, StatusUnavailable, StatusTimeout}, s)
 }
 
 // Error is an error that a stranger may read. Over HTTP it is sent as
@@ -110,10 +107,7 @@ const MaxQuoted = 100
 
 // Quote repeats a caller's text in an error, in ASCII, cut to a sensible length.
 func Quote(s string) string {
-	if len(s) > MaxQuoted {
-		s = strings.ToValidUTF8(s[:MaxQuoted], "") + "…"
-	}
-	return strconv.Quote(s)
+	return strconv.Quote(Cut(s))
 }
 
 // Printable keeps a name as it is where that is plain, else quotes it.

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"notebox/dependencies"
+	"notebox/runner"
 	"notebox/runner/pool"
 	"notebox/runner/session"
 	"notebox/server"
@@ -27,12 +28,12 @@ const readTime = 10 * time.Second
 const readAtOnce = 4
 
 // Sources are asked when somebody reads the metrics. None may wait; all must be set, but
-// for Sessions and Packages where there are none.
+// for Sessions and Packages if there are none.
 type Sources struct {
 	Pool     func() pool.Stats
 	Runs     func() (running, waiting int)
 	Sessions func() session.Stats
-	Packages func() dependencies.Stats // nil where requests can have none
+	Packages func() dependencies.Stats // nil if requests can have none
 	// Environments are the names that runs can have as their environment; another
 	// counts as "other".
 	Environments []string
@@ -97,8 +98,8 @@ func New(s Sources) *Metrics {
 func (m *Metrics) begin() {
 	for name := range m.environments {
 		m.cpu.WithLabelValues(name)
-		for _, status := range append(statuses(), statusFailed) {
-			m.runs.WithLabelValues(name, status)
+		for _, status := range append(runner.Statuses(), statusFailed) {
+			m.runs.WithLabelValues(name, string(status))
 		}
 	}
 	for _, phase := range phases() {

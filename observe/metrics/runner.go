@@ -16,13 +16,6 @@ func phases() []string {
 	return []string{string(runner.PhaseQueue), string(runner.PhaseAcquire), string(runner.PhaseExecute), string(runner.PhaseCollect), phaseStore}
 }
 
-func statuses() []string {
-	return []string{
-		string(runner.StatusOK), string(runner.StatusError), string(runner.StatusTimeout), string(runner.StatusOutOfMemory),
-		string(runner.StatusKilled), string(runner.StatusOutputLimit), string(runner.StatusCancelled),
-	}
-}
-
 // Runner returns a Runner that counts and times the runs of another.
 func (m *Metrics) Runner(next runner.Runner) runner.Runner { return &meteredRunner{next, m} }
 
@@ -48,8 +41,8 @@ func (r *meteredRunner) Run(ctx context.Context, spec runner.Spec, events runner
 	return out, nil
 }
 
-// failed counts a run without an outcome: as a refusal, where it is one; and not at all
-// where its session was over, as that is counted.
+// failed counts a run without an outcome: as a refusal, if it is one; and not at all
+// if its session was over, as that is counted.
 func (m *Metrics) failed(environment string, err error) {
 	if errors.As(err, new(*runner.GoneError)) {
 		return

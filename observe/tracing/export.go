@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ServiceName is that of the spans' resource where OTEL_SERVICE_NAME gives none.
+// ServiceName is that of the spans' resource if OTEL_SERVICE_NAME gives none.
 const ServiceName = "notebox"
 
 // scope names the spans' instrumentation.
@@ -30,7 +30,7 @@ func Enabled(getenv func(string) string) bool {
 }
 
 // Open returns a Tracer that sends its spans where the OTEL_* variables say, and a
-// function that sends what waits and ends it. Where they say nothing, both are nil.
+// function that sends what waits and ends it. If they say nothing, both are nil.
 // Nothing global is changed.
 func Open(ctx context.Context) (trace.Tracer, func(context.Context) error, error) {
 	if !Enabled(os.Getenv) {

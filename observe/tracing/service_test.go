@@ -21,6 +21,7 @@ import (
 	"notebox/runner/admission"
 	"notebox/runner/pool"
 	"notebox/runner/runnertest"
+	"notebox/runner/session"
 	"notebox/server"
 	"notebox/storage"
 )
@@ -30,6 +31,7 @@ type service struct {
 	t       *testing.T
 	url     string
 	host    *runnertest.Fake
+	opened  *session.Sessions
 	metrics *metrics.Metrics
 	log     *lockedBuffer
 }
@@ -61,6 +63,8 @@ func newService(t *testing.T, tracer trace.Tracer, change ...func(*server.Config
 	pool := pool.New(s.host.Engine("test"), pool.Options{Log: log})
 	t.Cleanup(func() { require.NoError(t, pool.Close(context.Background())) })
 	admission := admission.New(pool, admission.Limits{MaxRunning: 4, MaxWaiting: 4, MaxWait: time.Minute})
+	s.opened = session.New(pool, admission, session.Options{Log: log})
+	t.Cleanup(func() { require.NoError(t, s.opened.Close(context.Background())) })
 	store, err := storage.Open(t.Context(), storage.Options{URL: "mem://"})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -72,7 +76,7 @@ func newService(t *testing.T, tracer trace.Tracer, change ...func(*server.Config
 		Runner: s.metrics.Runner(admission), Store: store,
 		Metrics: s.metrics.Handler(), Observer: s.metrics, Pool: pool.Stats, Prober: pool,
 		Environments: []environments.Environment{{Name: "jupyter", Language: "python", Kernel: environments.Kernel{Name: "python3"}, Image: "fake", MediaTypes: []string{"text/x-python"}}},
-		TempDir:      t.TempDir(), Log: log,
+		Sessions:     s.opened, TempDir: t.TempDir(), Log: log,
 	}
 	for _, c := range change {
 		c(&cfg)

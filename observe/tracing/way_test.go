@@ -14,7 +14,6 @@ import (
 
 	"notebox/executor"
 	"notebox/runner/runnertest"
-	"notebox/server"
 	"notebox/storage"
 )
 
@@ -85,8 +84,7 @@ func TestEachProtocol(t *testing.T) {
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			tracer, spans := recorded(t)
-			sessions := runnertest.NewFakeSessions()
-			s := newService(t, tracer, func(c *server.Config) { c.Sessions = sessions })
+			s := newService(t, tracer)
 			s.host.On("x", func(k *runnertest.Kernel) { k.Print("y\n") })
 			status, body := s.ask(http.MethodPost, "/v1/sessions", "{}", asJSON, mediaJSON)
 			require.Equal(t, http.StatusCreated, status, body)
@@ -97,7 +95,7 @@ func TestEachProtocol(t *testing.T) {
 			if c.path == "/mcp" {
 				head = append(head, "Mcp-Session-Id", s.began())
 			}
-			status, body = s.ask(http.MethodPost, c.path, strings.ReplaceAll(c.body, "SESSION", sessions.List("")[0].ID), head...)
+			status, body = s.ask(http.MethodPost, c.path, strings.ReplaceAll(c.body, "SESSION", s.opened.List("")[0].ID), head...)
 			require.Equal(t, http.StatusOK, status, body)
 			all := await(t, spans, "POST "+c.path)
 			byID := map[trace.SpanID]string{}

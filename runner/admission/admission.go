@@ -15,13 +15,13 @@ type Limits struct {
 	MaxWaiting int           // runs that wait for that; 0: nobody waits
 	MaxWait    time.Duration // how long one waits before it is turned away
 	// ShareWaiting lets an owner wait in no more places than are left free for
-	// others: in half of MaxWaiting where one owner crowds in, a third each where
+	// others: in half of MaxWaiting if one owner crowds in, a third each if
 	// two do, and so on. It is for a service with several owners.
 	ShareWaiting bool
 }
 
-// Admission is a Runner that passes no more to another than that can carry. Who
-// waits is served in fair turns between the owners, see fairQueue.
+// Admission is a Runner that bounds how many runs another has at one time. Those who wait
+// are served in fair turns between the owners, see fairQueue.
 type Admission struct {
 	next   runner.Runner
 	limits Limits
@@ -39,8 +39,8 @@ func (a *Admission) With(next runner.Runner) *Admission {
 	return &Admission{next: next, limits: a.limits, queue: a.queue, held: a.held}
 }
 
-// Run implements Runner. It returns an *Error of CodeFull where there is no
-// place to run or to wait, and of CodeShare where only the owner has none left;
+// Run implements Runner. It returns an *Error of CodeFull if there is no
+// place to run or to wait, and of CodeShare if only the owner has none left;
 // both say when to come back. The end of ctx frees the place at once.
 func (a *Admission) Run(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 	asked := time.Now()
@@ -65,40 +65,15 @@ func (a *Admission) Run(ctx context.Context, spec runner.Spec, events runner.Sin
 // Enter takes a place for something else than a run, in the same turns, and fails as Run
 // does, or with ctx's error. leave gives the place back, and must be called.
 func (a *Admission) Enter(ctx context.Context, owner string) (leave func(), err error) {
-	place, err := a.enter(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	entered := time.Now()
-	return func() {
-		a.held.add(time.Since(entered))
-		a.queue.release(place)
-	}, nil
-}
-
-// ShareWaiting changes Limits.ShareWaiting, for those that come from then on.
-func (a *Admission) ShareWaiting(on bool) { a.queue.share(on) }
-
-// Running is how many runs have a place.
-func (a *Admission) Running() int {
-	running, _ := a.queue.numbers()
-	return running
-}
-
-// Waiting is how many runs wait for one.
-func (a *Admission) Waiting() int {
-	_, waiting := a.queue.numbers()
-	return waiting
-}
-
-// enter returns when there is a place, which the caller has to release.
-func (a *Admission) enter(ctx context.Context, owner string) (*waiter, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	w, err := a.queue.join(owner)
-	if err != nil {
-		return nil, a.refusal(err)
+	switch {
+	case errors.Is(err, errShareTaken):
+		return nil, a.turnAway(runner.CodeShare, "too many runs of this caller are waiting: the rest of the queue is for others")
+	case err != nil:
+		return nil, a.turnAway(runner.CodeFull, "too many runs are waiting")
 	}
 	patience := time.NewTimer(a.limits.MaxWait)
 	defer patience.Stop()
@@ -117,14 +92,26 @@ func (a *Admission) enter(ctx context.Context, owner string) (*waiter, error) {
 		a.queue.release(w)
 		return nil, ctx.Err()
 	}
-	return w, nil
+	entered := time.Now()
+	return func() {
+		a.held.add(time.Since(entered))
+		a.queue.release(w)
+	}, nil
 }
 
-func (a *Admission) refusal(err error) *runner.Error {
-	if errors.Is(err, errShareTaken) {
-		return a.turnAway(runner.CodeShare, "too many runs of this caller are waiting: the rest of the queue is for others")
-	}
-	return a.turnAway(runner.CodeFull, "too many runs are waiting")
+// ShareWaiting changes Limits.ShareWaiting, for those that come from then on.
+func (a *Admission) ShareWaiting(on bool) { a.queue.share(on) }
+
+// Running is how many runs have a place.
+func (a *Admission) Running() int {
+	running, _ := a.queue.numbers()
+	return running
+}
+
+// Waiting is how many runs wait for one.
+func (a *Admission) Waiting() int {
+	_, waiting := a.queue.numbers()
+	return waiting
 }
 
 func (a *Admission) turnAway(code runner.Code, message string) *runner.Error {

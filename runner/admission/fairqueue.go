@@ -40,7 +40,7 @@ type party struct {
 	owner   string
 	running int
 	waiters list.List     // of *waiter, first come first served
-	turn    *list.Element // in turns; nil where nobody waits
+	turn    *list.Element // in turns; nil if nobody waits
 }
 
 // waiter is one run's claim to a place.
@@ -122,7 +122,7 @@ func (q *fairQueue) release(w *waiter) {
 	q.hand(next)
 }
 
-// next is who is to have a place; nil where nobody waits. It looks at no more
+// next is who is to have a place; nil if nobody waits. It looks at no more
 // owners than there are places and one: the first without a place is the one.
 func (q *fairQueue) next() *waiter {
 	var best *party

@@ -16,7 +16,6 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 
@@ -29,10 +28,6 @@ const (
 	// createTimeout is longer: a container that is being created is waited for,
 	// as it cannot be called off.
 	createTimeout = 2 * time.Minute
-	// removeTimeout bounds one attempt to remove a container, and
-	// removeRetry is the time between attempts in the background.
-	removeTimeout = 30 * time.Second
-	removeRetry   = 5 * time.Second
 	// minCPUs is the daemon's own lower bound of cores.
 	minCPUs = 0.01
 	// namePrefix is what the name of each container begins with.
@@ -40,19 +35,13 @@ const (
 	// retryAfter is when those come back who wanted a sandbox and got none: a
 	// daemon restarts in some seconds.
 	retryAfter = 5 * time.Second
-	// removeAttempts in the background: an hour. What is left then is reaped at
-	// the next start, and ends by itself long before.
-	removeAttempts = 720
-	// settleTime is how long a container is looked for whose creation was not
-	// answered.
-	settleTime = time.Minute
 )
 
 var (
-	// errUnanswered is the cause where the daemon may have made a container and did
+	// errUnanswered is the cause if the daemon may have made a container and did
 	// not say so.
 	errUnanswered = errors.New("no answer")
-	// errNotAsked is the cause where there was no daemon to make one.
+	// errNotAsked is the cause if there was no daemon to make one.
 	errNotAsked = errors.New("no connection")
 )
 
@@ -108,7 +97,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	if err := Check(limits); err != nil {
 		return nil, err
 	}
-	return e.begin(ctx, func(ctx context.Context, name, id string) (*sandbox, error) {
+	return e.begin(ctx, func(name, id string) (*sandbox, error) {
 		err := e.createAlone(ctx, name, idsEach, containerConfig(env, e.labels(id, env)), func(user int) *container.HostConfig {
 			return hostConfig(limits, e.options.Runtime, user, int(e.cores.Load()))
 		})
@@ -125,28 +114,39 @@ func (e *Engine) labels(id string, env runner.Environment) map[string]string {
 
 // begin has start make a container by a new name. If it does so too late, or fails, what it
 // has made is removed in the background.
-func (e *Engine) begin(ctx context.Context, start func(ctx context.Context, name, id string) (*sandbox, error)) (runner.Sandbox, error) {
+func (e *Engine) begin(ctx context.Context, start func(name, id string) (*sandbox, error)) (runner.Sandbox, error) {
+	id := strings.ToLower(rand.Text())
+	name := namePrefix + id
+	return e.await(ctx, func() (*sandbox, error) {
+		e.look(name, ids{})
+		s, err := start(name, id)
+		if err != nil {
+			e.removeCreated(name, err)
+		}
+		return s, err
+	}, func(s *sandbox) {
+		s.Close()
+		e.removeCreated(name, nil)
+	})
+}
+
+// await returns the sandbox that open returns, or the end of ctx: a daemon that hangs does
+// so without regard to ctx. unwanted is given a sandbox that comes after that.
+func (e *Engine) await(ctx context.Context, open func() (*sandbox, error), unwanted func(*sandbox)) (runner.Sandbox, error) {
 	type answer struct {
 		s   *sandbox
 		err error
 	}
 	answers := make(chan answer)
 	e.ending.Go(func() {
-		id := strings.ToLower(rand.Text())
-		name := namePrefix + id
-		e.look(name, ids{})
-		s, err := start(ctx, name, id)
+		s, err := open()
 		select {
 		case answers <- answer{s, err}:
-			if err == nil {
-				return
-			}
 		case <-ctx.Done():
 			if err == nil {
-				s.Close()
+				unwanted(s)
 			}
 		}
-		e.removeCreated(name, err)
 	})
 	select {
 	case a := <-answers:
@@ -181,7 +181,7 @@ func (e *Engine) attach(ctx context.Context, name string, exit container.WaitCon
 	return newSandbox(ctx, e, name, stream, exit), nil
 }
 
-// create waits for the daemon's answer also where ctx has ended: a container
+// create waits for the daemon's answer even if ctx has ended: a container
 // whose creation nobody waits for comes to be when it has been looked for already.
 func (e *Engine) create(ctx context.Context, name string, c *container.Config, h *container.HostConfig) error {
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
@@ -257,125 +257,10 @@ func (e *Engine) Ready(ctx context.Context, env runner.Environment) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := e.api.ImageInspect(ctx, env.Image)
-	switch {
-	case errdefs.IsNotFound(err):
+	if errdefs.IsNotFound(err) {
 		return imageMissing(err)
-	case err != nil:
-		return e.explain(err)
 	}
-	return nil
-}
-
-// Reap implements runner.Engine.
-func (e *Engine) Reap(ctx context.Context) (int, error) {
-	list, err := e.api.ContainerList(ctx, container.ListOptions{
-		All:     true,
-		Filters: filters.NewArgs(filters.Arg("label", labelService+"="+e.options.ServiceID)),
-	})
-	if err != nil {
-		return 0, fmt.Errorf("list containers: %w", err)
-	}
-	reaped, failed := 0, []error(nil)
-	for _, c := range list {
-		if len(c.Names) > 0 {
-			if _, known := e.looksAfter(strings.TrimPrefix(c.Names[0], "/")); known {
-				continue
-			}
-		}
-		if err := e.remove(ctx, c.ID); err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		reaped++
-	}
-	return reaped, errors.Join(failed...)
-}
-
-// remove ends a container and waits until the daemon has forgotten it.
-func (e *Engine) remove(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-	defer cancel()
-	for {
-		err := e.api.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
-		if errdefs.IsNotFound(err) {
-			e.forget(name)
-			return nil
-		}
-		// A conflict is a removal that goes on already; success is not yet
-		// the end where the daemon removes by itself as well.
-		if err != nil && !errdefs.IsConflict(err) {
-			return fmt.Errorf("remove container: %w", err)
-		}
-		if err == nil {
-			e.forget(name)
-			return nil
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("remove container: %w", ctx.Err())
-		}
-	}
-}
-
-// removeLater removes in the background, as often as it takes.
-func (e *Engine) removeLater(names ...string) {
-	e.ending.Go(func() {
-		for _, name := range names {
-			e.removeUntilGone(name, false)
-		}
-	})
-}
-
-// removeCreated removes in the background what create has made, or may have: err is what
-// it came to.
-func (e *Engine) removeCreated(name string, err error) {
-	if errors.Is(err, errNotAsked) { // or each request to a service without a daemon would leave something to do
-		e.forget(name)
-		return
-	}
-	e.ending.Go(func() { e.removeUntilGone(name, errors.Is(err, errUnanswered)) })
-}
-
-// removeUntilGone removes as often as it takes. One whose creation was asked
-// for and not answered is looked for again and again, as it may yet come to be.
-func (e *Engine) removeUntilGone(name string, unanswered bool) {
-	begun := time.Now()
-	for attempt := range removeAttempts {
-		err := e.remove(context.Background(), name)
-		if err == nil && (!unanswered || time.Since(begun) > settleTime) {
-			return
-		}
-		if err != nil && attempt == 0 {
-			e.options.Log.Warn("a container could not be removed; trying again and again", "container", name, "error", err)
-		}
-		select {
-		case <-time.After(removeRetry):
-		case <-e.closing:
-			unanswered = false
-			time.Sleep(removeRetry)
-		}
-	}
-}
-
-// look has this process look after a container with these ids, as far as they are known.
-func (e *Engine) look(name string, user ids) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.known[name] = user
-}
-
-func (e *Engine) forget(name string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.known, name)
-}
-
-func (e *Engine) looksAfter(name string) (user ids, known bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	user, known = e.known[name]
-	return user, known
+	return e.explain(err)
 }
 
 // explain makes a runner.Error of what the daemon did not do: it is away, hangs, ends,
@@ -388,7 +273,7 @@ func (e *Engine) explain(err error) error {
 // explain takes the public words for what took too long, and for what failed.
 func explain(err error, late, message string) error {
 	switch {
-	case errors.As(err, new(*runner.Error)), errdefs.IsInvalidArgument(err), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, new(*runner.Error)), errors.Is(err, runner.ErrNoSandbox), errdefs.IsInvalidArgument(err), errors.Is(err, context.Canceled):
 		return err
 	case client.IsErrConnectionFailed(err):
 		message = "the Docker daemon does not answer"

@@ -86,7 +86,7 @@ func (i *Images) List(ctx context.Context) ([]dependencies.Image, error) {
 	return all, nil
 }
 
-// read is an image as it was kept. It is not ours where it has none of our names.
+// read is an image as it was kept. It is not ours if it has none of our names.
 func (i *Images) read(about image.InspectResponse) (one dependencies.Image, ours bool) {
 	for _, tag := range about.RepoTags {
 		if name, ok := strings.CutPrefix(tag, i.prefix); ok {
@@ -191,7 +191,7 @@ func (i *Images) untag(ctx context.Context, tag string) error {
 }
 
 // Remove implements dependencies.Images. The name it was committed under goes last: with
-// that, it can be found again where something comes between. The daemon refuses to take
+// that, it can be found again if something comes between. The daemon refuses to take
 // the last name of an image that is in use, and no other: an image that stays gets those back.
 func (i *Images) Remove(ctx context.Context, l dependencies.Image) error {
 	about, err := i.engine.api.ImageInspect(ctx, l.Ref)
@@ -210,7 +210,7 @@ func (i *Images) Remove(ctx context.Context, l dependencies.Image) error {
 	}
 	names := slices.DeleteFunc(about.RepoTags, func(tag string) bool { return !strings.HasPrefix(tag, i.prefix) || tag == l.Ref })
 	for at, tag := range append(names, l.Ref) {
-		if err := i.untag(ctx, tag); err != nil { // as where a container was made meanwhile
+		if err := i.untag(ctx, tag); err != nil { // a container may have been made meanwhile
 			return errors.Join(err, i.retag(ctx, l.Ref, names[:at]))
 		}
 	}

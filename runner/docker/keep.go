@@ -49,34 +49,10 @@ func (e *Engine) Adopt(ctx context.Context, name string) (runner.Sandbox, error)
 	if !strings.HasPrefix(name, sessionPrefix) {
 		return nil, fmt.Errorf("%w: %q is no session's", runner.ErrNoSandbox, name)
 	}
-	type answer struct {
-		s   *sandbox
-		err error
-	}
-	answers := make(chan answer)
-	e.ending.Go(func() { // a daemon that hangs does so without regard to ctx
-		s, err := e.adopt(ctx, name)
-		select {
-		case answers <- answer{s, err}:
-		case <-ctx.Done():
-			if err == nil {
-				s.Close()
-				e.forget(name)
-			}
-		}
+	return e.await(ctx, func() (*sandbox, error) { return e.adopt(ctx, name) }, func(s *sandbox) {
+		s.Close()
+		e.forget(name)
 	})
-	select {
-	case a := <-answers:
-		if errors.Is(a.err, runner.ErrNoSandbox) {
-			return nil, a.err
-		}
-		if a.err != nil {
-			return nil, e.explain(a.err)
-		}
-		return a.s, nil
-	case <-ctx.Done():
-		return nil, e.explain(ctx.Err())
-	}
 }
 
 func (e *Engine) adopt(ctx context.Context, name string) (*sandbox, error) {

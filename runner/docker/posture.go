@@ -45,7 +45,7 @@ const (
 	// ptys of one sandbox: a terminal multiplexer with many windows. The host's kernel has
 	// 3,072 for all containers together.
 	ptys = 32
-	// coreLimit of RLIMIT_CORE, bytes: no file, and no program either. Where core_pattern is
+	// coreLimit of RLIMIT_CORE, bytes: no file, and no program either. If core_pattern is
 	// a pipe, a kernel starts its program as root of the host at each crash and for each
 	// limit, 0 too, but this one, which is its own mark for that program's crashes.
 	coreLimit = 1
@@ -94,7 +94,7 @@ func containerConfig(env runner.Environment, labels map[string]string) *containe
 		Labels:          labels,
 		NetworkDisabled: true,
 		OpenStdin:       true,
-		StdinOnce:       false, // a session's program goes on where its service is gone
+		StdinOnce:       false, // a session's program goes on after its service is gone
 		AttachStdin:     true,
 		AttachStdout:    true,
 		AttachStderr:    true,
@@ -200,7 +200,9 @@ func masked(cores int) []string {
 		/sys/devices/LNXSYSTM:00 /sys/devices/pci0000:00 /sys/devices/platform
 		/sys/devices/virtual/bdi /sys/devices/virtual/block /sys/devices/virtual/dmi
 		/sys/devices/virtual/thermal
-		/sys/fs/btrfs /sys/fs/ext4 /sys/fs/f2fs /sys/fs/xfs /sys/module`)
+		/sys/fs/btrfs /sys/fs/ext4 /sys/fs/f2fs /sys/fs/xfs
+		/sys/kernel/boot_params /sys/kernel/iommu_groups /sys/kernel/irq /sys/kernel/slab
+		/sys/module`)
 	for core := range cores {
 		paths = append(paths, fmt.Sprintf("/sys/devices/system/cpu/cpu%d/thermal_throttle", core))
 	}

@@ -98,7 +98,7 @@ func (s *sandbox) names() []string {
 // Write implements runner.Sandbox.
 func (s *sandbox) Write(p []byte) (int, error) { return s.conn.Write(p) }
 
-// Read implements runner.Sandbox. Where the daemon goes away, and not the
+// Read implements runner.Sandbox. If the daemon goes away, and not the
 // program inside, the error is a runner.Error.
 func (s *sandbox) Read(p []byte) (int, error) {
 	n, err := s.out.Read(p)
@@ -145,7 +145,13 @@ func (s *sandbox) Kill(ctx context.Context) error {
 	}
 	err := errors.Join(all...)
 	if err != nil {
-		s.later.Do(func() { s.engine.removeLater(s.names()...) })
+		s.later.Do(func() {
+			s.engine.ending.Go(func() {
+				for _, name := range s.names() {
+					s.engine.removeUntilGone(name, false)
+				}
+			})
+		})
 	}
 	return err
 }

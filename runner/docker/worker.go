@@ -63,7 +63,7 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 	var first int
 	token := make([]byte, supervision.TokenSize)
 	_, _ = rand.Read(token)
-	s, err := e.begin(ctx, func(ctx context.Context, name, id string) (*sandbox, error) {
+	s, err := e.begin(ctx, func(name, id string) (*sandbox, error) {
 		c := workerConfig(env, e.labels(id, env))
 		c.Labels[labelToken] = hex.EncodeToString(token)
 		err := e.createAlone(ctx, name, workerUsers, c, func(user int) *container.HostConfig {

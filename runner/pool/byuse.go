@@ -10,9 +10,9 @@ import (
 // since: somebody who works with it comes back within minutes.
 const byUseIdle = 10 * time.Minute
 
-// stockFor returns the stock that a run is served from. Where there is none for its
-// environment, it is made, as one run is seldom the last; where its limits are others than
-// those of waiting sandboxes, it is one that stays empty. The lock is held.
+// stockFor returns the stock that a run is served from. It makes one if the environment has
+// none, as one run is seldom the last. A run whose limits are not those of the sandboxes
+// that wait gets a stock that stays empty. The lock is held.
 func (p *Pool) stockFor(env runner.Environment, l runner.Limits) *stock {
 	key := keyOf(env)
 	s := p.stocks[key]
@@ -67,16 +67,8 @@ func (p *Pool) shrinkOldest(but *stock) bool {
 		return false
 	}
 	oldest.target--
-	p.trim(oldest)
+	p.trim(oldest, oldest.target)
 	return true
-}
-
-// trim ends what waits beyond the target. The lock is held.
-func (p *Pool) trim(s *stock) {
-	for len(s.warm) > s.target {
-		p.retire(s.warm[0].Conversation)
-		s.warm = s.warm[1:]
-	}
 }
 
 // forget ends a stock by use that nobody uses any more. The lock is held.
@@ -85,7 +77,7 @@ func (p *Pool) forget(s *stock) {
 		return
 	}
 	s.target = 0
-	p.trim(s)
+	p.trim(s, 0)
 	if len(s.filling) == 0 {
 		delete(p.stocks, keyOf(s.Environment))
 	}

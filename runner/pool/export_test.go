@@ -1,4 +1,7 @@
 package pool
 
-// KillTimeout is for tests that let that time go by.
-const KillTimeout = killTimeout
+// The times of a pool, for tests that let them go by.
+const (
+	KillTimeout = killTimeout
+	MaxAge      = maxAge
+)

@@ -77,7 +77,7 @@ func (p *Pool) fillOne(s *stock, f *filling) {
 	p.fillAfter(fillDelay)
 }
 
-// failed has the next start for the stock wait. The lock is held.
+// failed delays the next start for the stock. The lock is held.
 func (p *Pool) failed(s *stock, err error) {
 	if p.closing.Err() != nil || time.Now().Before(s.resume) { // those started together fail as one
 		return
@@ -88,8 +88,8 @@ func (p *Pool) failed(s *stock, err error) {
 	p.fillAfter(pause)
 }
 
-// recovered has the stocks filled again where starts had failed: one has just succeeded.
-// The lock is held.
+// recovered lets the stocks be filled at once, as a start has just succeeded. The lock is
+// held.
 func (p *Pool) recovered() {
 	for _, s := range p.stocks {
 		s.recovered()
@@ -120,8 +120,7 @@ func (p *Pool) shelve(s *stock, c *conversation.Conversation) {
 
 // watch renews what has waited too long and forgets demand that is over.
 func (p *Pool) watch() {
-	age := p.options.MaxAge
-	tick := time.NewTicker(min(poolTick, age))
+	tick := time.NewTicker(poolTick)
 	defer tick.Stop()
 	calm := map[*stock]time.Time{}
 	for {
@@ -142,11 +141,10 @@ func (p *Pool) watch() {
 			s.missed = false
 			// One at a time, and only while replacements come, so that the others are
 			// there meanwhile.
-			aged := len(s.warm) > 0 && time.Since(s.warm[0].since) >= age
+			aged := len(s.warm) > 0 && time.Since(s.warm[0].since) >= maxAge
 			replaced := len(s.filling) == 0 && !time.Now().Before(s.resume) && p.demand == 0 && len(p.room) == 0
 			if len(s.warm) > s.target || aged && replaced {
-				p.retire(s.warm[0].Conversation)
-				s.warm = s.warm[1:]
+				p.retireOldest(s)
 			}
 		}
 		p.fillAfter(fillDelay)

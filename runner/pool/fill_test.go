@@ -110,7 +110,7 @@ func TestPoolGrowsAndShrinks(t *testing.T) {
 }
 
 func TestPoolRenews(t *testing.T) {
-	const age = 2 * time.Minute
+	const age = pool.MaxAge
 	for _, c := range []struct {
 		desc    string
 		start   time.Duration
@@ -131,7 +131,7 @@ func TestPoolRenews(t *testing.T) {
 					}
 					return sleep(ctx, c.start)
 				}
-				p := newPool(t, host, pool.Options{Stocks: stock(python, 3, 3), FillAtOnce: 3, MaxAge: age})
+				p := newPool(t, host, pool.Options{Stocks: stock(python, 3, 3), FillAtOnce: 3})
 				p.until(settled)
 				fail.Store(c.fail)
 				first := host.Sandboxes("")

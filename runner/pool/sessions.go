@@ -8,51 +8,6 @@ import (
 	"notebox/runner/internal/conversation"
 )
 
-// shortTick is how often a pool whose room is short asks for more of it: a session
-// becomes idle for long enough at any time.
-const shortTick = time.Second
-
-// OnShort has the pool call yield where somebody waits for room and no warm sandbox is
-// left to give it. yield makes room for one of an owner's, in its own time, by the end of a sandbox
-// that the pool has as a session's, and reports whether it could. It is set
-// before the pool is used.
-func (p *Pool) OnShort(yield func(owner string) bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.short = yield
-}
-
-// awaitTurn waits for mine to be closed, and reports whether that was before the end of
-// ctx. short is that nothing has been done for room so far.
-func (p *Pool) awaitTurn(ctx context.Context, owner string, mine chan struct{}, short bool) bool {
-	p.mu.Lock()
-	yield := p.short
-	p.mu.Unlock()
-	if yield == nil {
-		yield = func(string) bool { return false }
-	}
-	if short {
-		yield(owner)
-	}
-	again := time.NewTicker(shortTick)
-	defer again.Stop()
-	for {
-		select {
-		case <-mine:
-			return true
-		case <-ctx.Done():
-			return false
-		case <-again.C:
-		}
-		p.mu.Lock()
-		short := len(p.room) > p.removing && p.room[0] == mine // one at a time
-		p.mu.Unlock()
-		if short {
-			yield(owner)
-		}
-	}
-}
-
 // Keeper is the pool's engine if its sandboxes can outlive this process; else nil.
 func (p *Pool) Keeper() runner.Keeper {
 	k, _ := p.engine.(runner.Keeper)

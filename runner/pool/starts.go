@@ -7,7 +7,7 @@ import (
 	"notebox/runner/internal/conversation"
 )
 
-// manyFailures are as many starts in a row as are no accident.
+// manyFailures in a row are no accident.
 const manyFailures = 3
 
 // failures are starts of one environment that failed, one after the other.
@@ -29,8 +29,8 @@ func (p *Pool) note(env runner.Environment, err error) error {
 	return err
 }
 
-// Failing says why sandboxes of an environment keep failing to start, or nil: they do where
-// the last ones have all failed.
+// Failing returns why the last starts of an environment's sandboxes have all failed; nil if
+// they have not.
 func (p *Pool) Failing(environment string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ type stock struct {
 	byUse   bool                        // there because of runs, and not for good
 	used    time.Time                   // when a run last asked for one
 	target  int                         // how many are to be warm
-	proven  bool                        // one of it has started: what is by use is started ahead from then on
+	proven  bool                        // one of its sandboxes has started: only then is a by-use stock filled ahead
 	warm    []*warmSandbox              // the oldest first
 	filling []*filling                  // being started for the stock, the oldest first
 	missed  bool                        // since the last tick: somebody found none that was warm
@@ -44,7 +44,7 @@ type warmSandbox struct {
 
 // filling is a start for the stock. A run that finds nothing warm claims it.
 type filling struct {
-	claim chan<- claimed // of the run that waits for it; nil where none does
+	claim chan<- claimed // of the run that waits for it; nil if none does
 	hurry chan struct{}  // closed when it is claimed
 }
 
@@ -54,8 +54,8 @@ type claimed struct {
 	err error
 }
 
-// take returns the oldest that is warm, or nil. One that has ended stays, for
-// those who were told of it to remove.
+// take returns the oldest that is warm, or nil. One that has ended stays: who hears of its
+// end removes it, see shelve.
 func (s *stock) take() *conversation.Conversation {
 	for i, w := range s.warm {
 		if w.Over() == nil {
@@ -84,8 +84,9 @@ func newStock(o StockOptions, l runner.Limits) *stock {
 	return &stock{StockOptions: o, limits: l, target: o.Min, pauses: newPauses()}
 }
 
-// disappoint lowers the target of a stock by use one of whose sandboxes did not last, until
-// the next run that misses one: its packages may be the cause, and the cost nobody's.
+// disappoint lowers the target of a by-use stock after one of its sandboxes did not start
+// or died early. Its packages may be the cause, and nobody pays for such starts. The next
+// run that finds none warm raises the target again.
 func (s *stock) disappoint() {
 	if s.byUse {
 		s.target = max(0, s.target-1)
@@ -103,16 +104,10 @@ func (s *stock) coming() int {
 	return n
 }
 
-// recovered has the stock filled again at once.
+// recovered lets the stock be filled at once.
 func (s *stock) recovered() {
 	s.pauses.Reset()
 	s.resume = time.Time{}
-}
-
-// cold is the same environment with nothing done ahead.
-func cold(e runner.Environment) runner.Environment {
-	e.Kernel.WarmUp = nil
-	return e
 }
 
 // ofContainer leaves of limits what a container is made with.

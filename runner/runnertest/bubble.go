@@ -67,7 +67,7 @@ func NewSpec(cells ...string) runner.Spec {
 }
 
 // Log is a test's.
-func Log(t *testing.T) *slog.Logger {
+func Log(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 

@@ -48,7 +48,7 @@ var sessionCells = map[string]Cell{
 	},
 	CommandBoth: func(k *Kernel) {
 		k.Print("out\n")
-		k.PrintErr("err\n")
+		k.Complain("err\n")
 		k.Exit(3)
 	},
 	CommandEnv: func(k *Kernel) { k.Print(lines(k.Env["NOTEBOX_TEST"])) },

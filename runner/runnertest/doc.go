@@ -7,6 +7,6 @@
 //   - Fake is a host whose sandboxes are goroutines that speak the sandbox
 //     protocol over net.Pipe. It recognises the cells of the suite, can be taught
 //     others, and can be told to misbehave (see Program).
-//   - FakeSessions is runner.Sessions without sandboxes, for those who build on it.
+//   - Sessions are the real ones, whose sandboxes are a Fake's.
 //   - Recorder is a Sink that keeps everything.
 package runnertest

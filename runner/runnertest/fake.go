@@ -43,12 +43,12 @@ type Fake struct {
 	OnStart func(context.Context, runner.Environment) error
 	// OnKill is called at the begin of each Kill, which an error of it ends.
 	OnKill func(context.Context) error
-	// WarmUp is how long a sandbox is importing, where it has something to import
+	// WarmUp is how long a sandbox is importing, if it has something to import
 	// and nobody hurries it.
 	WarmUp time.Duration
 
-	cells     map[string]Cell
 	mu        sync.Mutex
+	cells     map[string]Cell
 	sandboxes map[string]*fakeSandbox // by ID
 	started   int
 	notes     notes
@@ -65,8 +65,19 @@ func NewFake() *Fake {
 	return f
 }
 
-// On teaches the host what a cell with this source does.
-func (f *Fake) On(source string, c Cell) { f.cells[source] = c }
+// On teaches the host what a cell with this source does, or a command of a session.
+func (f *Fake) On(source string, c Cell) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cells[source] = c
+}
+
+// cell returns what a cell does, or nil.
+func (f *Fake) cell(source string) Cell {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cells[source]
+}
 
 // Engine returns an engine as a new process of that service would have it.
 func (f *Fake) Engine(service string) runner.Engine {

@@ -163,7 +163,7 @@ func (f *fakeFolder) list(r frame.FileRequest) (entries []frame.FileEntry, refus
 	if e, ok := f.entries[r.Path]; r.Path != "" {
 		switch {
 		case !ok:
-			return nil, &fakeRefusal{runner.FileNotFound, "there is no such folder"}
+			return nil, &fakeRefusal{runner.FileNotFound, "there is no such file"}
 		case e.kind != runner.FileFolder:
 			return nil, &fakeRefusal{runner.FileNotPlain, "not a folder"}
 		}

@@ -35,20 +35,18 @@ type Kernel struct {
 	noMemory bool              // MemoryError was raised
 
 	// Of a session's.
-	interrupts chan struct{}      // has an element where it was interrupted
-	command    bool               // it is no kernel but a command
-	emit       func(runner.Event) // of FakeSessions: takes events in the place of stream
-	lost       bool               // of FakeSessions: it did not heed its interrupt
-	folder     *fakeFolder        // nil where this is none
-	exit       *int               // a command's exit code
-	before     bool               // the kernel was lost before this run
-	dead       bool               // or in it
-	told       bool               // and that was said
-	later      bool               // it will be lost when nothing runs
+	interrupts chan struct{} // has an element if it was interrupted
+	command    bool          // it is no kernel but a command
+	folder     *fakeFolder   // nil if this is none
+	exit       *int          // a command's exit code
+	before     bool          // the kernel was lost before this run
+	dead       bool          // or in it
+	told       bool          // and that was said
+	later      bool          // it will be lost when nothing runs
 }
 
 // execute runs the cells, and puts the outputs into them.
-func (k *Kernel) execute(known map[string]Cell, cells []map[string]any) {
+func (k *Kernel) execute(known func(source string) Cell, cells []map[string]any) {
 	k.skipped = map[string]string{}
 	for i, cell := range cells {
 		if k.ctx.Err() != nil || k.ended != "" || k.failed && k.stop {
@@ -56,12 +54,23 @@ func (k *Kernel) execute(known map[string]Cell, cells []map[string]any) {
 		}
 		k.cell, k.outputs = i, []any{}
 		source, _ := cell["source"].(string)
-		do, ok := known[source]
-		if !ok {
+		do := known(source)
+		switch {
+		case do != nil:
+		case k.command:
+			do = unknownCommand(source)
+		default:
 			do = func(k *Kernel) { k.Raise("NotImplementedError", "a fake does not know this cell") }
 		}
 		k.inFolder(do)
 		cell["outputs"], cell["execution_count"] = k.outputs, i+1
+	}
+}
+
+func unknownCommand(line string) Cell {
+	return func(k *Kernel) {
+		k.Complain("bash: line 1: " + strings.Fields(line + " ")[0] + ": command not found\n")
+		k.Exit(127)
 	}
 }
 
@@ -149,8 +158,8 @@ func (k *Kernel) Raise(name, value string) {
 }
 
 // Wait returns when the run is ended from outside. Code that is not stubborn
-// is interrupted where time is over, or somebody wants it; a session's kernel is lost
-// where it is not.
+// is interrupted if time is over, or somebody wants it; a session's kernel is lost
+// if it is not.
 func (k *Kernel) Wait(stubborn bool) {
 	interrupts := k.interrupts
 	if stubborn {
@@ -158,7 +167,7 @@ func (k *Kernel) Wait(stubborn bool) {
 	}
 	select {
 	case <-k.ctx.Done():
-		k.dead, k.lost = stubborn, stubborn
+		k.dead = stubborn
 		if !stubborn && errors.Is(context.Cause(k.ctx), errTimeout) {
 			k.interrupted()
 		}
@@ -168,12 +177,11 @@ func (k *Kernel) Wait(stubborn bool) {
 }
 
 func (k *Kernel) interrupted() {
-	switch {
-	case !k.command:
-		k.Raise("KeyboardInterrupt", "")
-	case k.emit == nil:
+	if k.command {
 		k.Exit(130)
+		return
 	}
+	k.Raise("KeyboardInterrupt", "")
 }
 
 // Die ends the kernel; status is killed or out_of_memory.
@@ -187,11 +195,6 @@ func (k *Kernel) Exit(code int) {
 	k.exit, k.failed = &code, code != 0
 }
 
-// PrintErr writes to stderr.
-func (k *Kernel) PrintErr(text string) {
-	k.Output(map[string]any{"output_type": "stream", "name": "stderr", "text": text})
-}
-
 // Special makes a file that is not collected, for this reason.
 func (k *Kernel) Special(path, reason string) { k.Files[path], k.skipped[path] = "", reason }
 
@@ -203,10 +206,6 @@ func (k *Kernel) event(kind runner.EventKind, output map[string]any) {
 			panic(err) // only strings and maps of them
 		}
 		e.Output = raw
-	}
-	if k.emit != nil {
-		k.emit(e)
-		return
 	}
 	k.send(frame.KindEvent, e)
 }

@@ -12,7 +12,7 @@ import (
 	"notebox/runner/internal/frame"
 )
 
-// errRestarted is the cause where a fake's kernel is restarted while it runs.
+// errRestarted is the cause if a fake's kernel is restarted while it runs.
 var errRestarted = errors.New(string(runner.StatusKilled))
 
 // fakeLife is the honest program of a sandbox that is a session's.
@@ -128,7 +128,7 @@ func (s *fakeLife) start(job fakeJob) {
 				cell["source"] = job.Command
 			}
 		}
-		k.execute(s.host.cells, job.cells)
+		k.execute(s.host.cell, job.cells)
 		if k.ended != "" || errors.Is(context.Cause(ctx), errRestarted) {
 			k.dead = true
 		}

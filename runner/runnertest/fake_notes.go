@@ -16,7 +16,7 @@ func (f *Fake) Most() int {
 	return f.notes.most
 }
 
-// Warmed returns the modules that a sandbox was to import ahead, also where it
+// Warmed returns the modules that a sandbox was to import ahead, also if it
 // is no more. An honest Program notes them.
 func (f *Fake) Warmed(id string) []string {
 	f.mu.Lock()

@@ -52,7 +52,7 @@ func (f *Fake) serve(stream Stream) int {
 	}()
 	k := &Kernel{Sandbox: stream.id, Env: job.Env, Files: job.files, Vars: map[string]string{}, stop: job.StopOnError, ctx: ctx, end: end, stream: stream, budget: job.MaxOutput}
 	begun := time.Now()
-	k.execute(f.cells, job.cells)
+	k.execute(f.cell, job.cells)
 	k.report(job, max(1, time.Since(begun)))
 	<-gone
 	return 0

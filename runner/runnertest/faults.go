@@ -44,7 +44,7 @@ func DeafAfterGo(stream Stream) int {
 
 // AfterGo returns a program that takes a job like an honest one, and then does
 // what script does; it reads on meanwhile. It stays as long as its stream
-// where the exit code is negative.
+// if the exit code is negative.
 func AfterGo(script func(to io.Writer) int) Program {
 	return func(stream Stream) int {
 		if !readJob(stream) {

@@ -11,7 +11,7 @@ import (
 	"notebox/runner"
 )
 
-// Recorder is a Sink that keeps what it gets, and fails the test where a Runner
+// Recorder is a Sink that keeps what it gets, and fails the test if a Runner
 // breaks the contract of Sink.
 type Recorder struct {
 	// OnOutput is called for each event, if not nil.

@@ -65,7 +65,7 @@ func testKeep(t *testing.T, h Harness) {
 	s.kill(t)
 }
 
-// testKeptAreReaped where no process adopts them.
+// testKeptAreReaped if no process adopts them.
 func testKeptAreReaped(t *testing.T, h Harness) {
 	service, other := newService(), newService()
 	first, ok := h.Engine(t, service).(runner.Keeper)

@@ -70,6 +70,7 @@ func testSessionFiles(t *testing.T, h SessionHarness) {
 	s.write(t, "big", big)
 	require.Equal(t, []string{"directory a 0", "file big 1048576", "file two.txt 9"}, s.list(t, "/mnt/data", false))
 	require.Equal(t, []string{"directory a/b 0", "file a/b/one.txt 3"}, s.list(t, "a/", true))
+	require.Equal(t, []string{"directory a 0", "directory a/b 0", "file a/b/one.txt 3", "file big 1048576", "file two.txt 9"}, s.list(t, "", true))
 
 	running := s.start(t, t.Context(), s.spec(CellSleep))
 	require.True(t, big == s.read(t, "big"), "while code runs")

@@ -97,7 +97,7 @@ func testSessionOwners(t *testing.T, h SessionHarness) {
 
 func testSessionInterrupt(t *testing.T, h SessionHarness) {
 	s := h.open(t)
-	require.NoError(t, s.Interrupt(t.Context()), "where nothing runs")
+	require.NoError(t, s.Interrupt(t.Context()), "if nothing runs")
 	s.run(t, CellSet).is(t, runner.StatusOK, false)
 	ended := s.start(t, t.Context(), s.spec(CellSleep))
 	require.NoError(t, s.Interrupt(t.Context()))
@@ -117,7 +117,7 @@ func testSessionRestart(t *testing.T, h SessionHarness) {
 		require.NoError(t, receive(t, failed))
 	}
 	require.Equal(t, 3, s.Info().KernelRestarts)
-	s.run(t, CellGet).raised(t, "NameError")
+	s.run(t, CellGet).is(t, runner.StatusError, false).raised(t, "NameError")
 	s.run(t, CellRead).printed(t, "kept\n")
 	require.Equal(t, 3, s.Info().KernelRestarts)
 	require.NoError(t, s.Restart(t.Context()))

@@ -41,7 +41,7 @@ func (s *Session) endIdleLocked(unused time.Time, end *runner.GoneError) bool {
 	if s.all.open[s.key()] != s || !s.use.stop(end, unused) {
 		return false
 	}
-	s.all.work.Go(func() { s.wind(end) }) // under the lock, which settled's callers had after it
+	s.all.work.Go(func() { s.wind(end) }) // under the lock, which settled's callers take after it
 	return true
 }
 
@@ -50,7 +50,7 @@ func (s *Session) wind(end *runner.GoneError) {
 	if end.Reason == runner.GoneLost {
 		s.all.log.Error("a session was lost", "session", s.spec.ID, "sandbox", s.conversation.Sandbox.ID(), "error", conversation.ExplainExitOfRun(end.Err, s.all.log))
 	}
-	s.recordAgain() // first: where this process is killed now, the sandbox is reaped
+	s.recordAgain() // first: if this process is killed now, the sandbox is reaped
 	s.queue.drained(closeGrace)
 	s.conversation.Close(end)
 	s.conversation.Wait()
@@ -62,7 +62,7 @@ func (s *Session) wind(end *runner.GoneError) {
 	close(s.ended)
 }
 
-// orGone is err, or how the session ended where that is why.
+// orGone is err, or how the session ended if that is why.
 func (s *Session) orGone(err error) error {
 	if err == nil {
 		return nil

@@ -1,8 +1,10 @@
 package session
 
-// The deadlines, for tests that let that time go by.
+// The times of sessions, for tests that let them go by.
 const (
 	RestartTimeout = restartTimeout
 	FileTimeout    = fileTimeout
 	MaxFileTime    = maxFileTime
+	MaxWait        = defaultMaxWait
+	EvictAfter     = evictAfter
 )

@@ -112,9 +112,6 @@ func (p progress) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// errContent is the cause where what is to be written could not be read.
-var errContent = errors.New("the content could not be read")
-
 // send writes content to the sandbox, and its end. It returns only errors of content: of
 // others, the reply tells.
 func (c *fileCall) send(content io.Reader) error {
@@ -134,14 +131,11 @@ func (c *fileCall) send(content io.Reader) error {
 			_ = c.conn.CloseWrite()
 			return nil
 		case err != nil:
-			c.abort()
-			return fmt.Errorf("%w: %w", errContent, err)
+			c.conn.Reset() // nothing is left of a write
+			return fmt.Errorf("the content could not be read: %w", err)
 		}
 	}
 }
-
-// abort leaves nothing of a write.
-func (c *fileCall) abort() { _ = c.conn.Reset() }
 
 // reply reads the reply, of success: another is the error.
 func (c *fileCall) reply() (r frame.FileReply, err error) {
@@ -234,13 +228,13 @@ func (c *fileCall) read(p []byte) (int, error) {
 	return n, err
 }
 
-// hostile is the error where an answer is not one.
+// hostile is the error if the sandbox's answer makes no sense.
 func (c *fileCall) hostile(err error) error {
 	c.s.all.log.Warn("a session's file operation was not answered as it should be", "session", c.s.spec.ID, "error", err)
 	return &runner.FileError{Code: runner.FileBusy, Path: c.path, Message: "the sandbox gave no answer that makes sense"}
 }
 
-// changed is the error where a file has not its size any more.
+// changed is the error if the size of a file is not what it was.
 func (c *fileCall) changed() error {
 	return &runner.FileError{Code: runner.FileBusy, Path: c.path, Message: "the file was changed while it was read"}
 }

@@ -87,7 +87,7 @@ func (s *Session) Write(ctx context.Context, path string, content io.Reader) (ru
 		err = call.hostile(errors.New("a reply before the content's end"))
 	}
 	if err != nil {
-		call.abort() // what is written is for nothing
+		call.conn.Reset() // what is written is for nothing
 	}
 	if failed := <-sent; failed != nil && !call.told {
 		return runner.FileInfo{}, failed // the sandbox only heard of it

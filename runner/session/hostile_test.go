@@ -101,7 +101,7 @@ func TestHostileSession(t *testing.T) {
 	}{
 		{desc: "a second kept", go_: kept, err: "nobody asked for"},
 		{desc: "restarted", go_: func(to io.Writer) { _ = frame.Write(to, frame.KindRestarted, nil) }, err: "nobody asked for"},
-		{desc: "ready", go_: func(to io.Writer) { _ = frame.Write(to, frame.KindReady, nil) }, err: "in a job"},
+		{desc: "ready", go_: func(to io.Writer) { _ = frame.Write(to, frame.KindReady, nil) }, err: "during a job"},
 		{desc: "done first", go_: done, err: "before the outcome"},
 		{desc: "a file first", go_: func(to io.Writer) { runnertest.SendFile(to, "a", "b") }, err: "before the outcome"},
 		{desc: "two outcomes", go_: func(to io.Writer) { outcome(to); outcome(to) }, status: runner.StatusOK},

@@ -8,10 +8,10 @@ import (
 	"notebox/runner"
 )
 
-// errDetached is the cause where this process has left a session to a later one.
+// errDetached is the cause if this process has left a session to a later one.
 var errDetached = errors.New("the service has ended, and the session goes on without it")
 
-// keeper is the engine, where its sandboxes can outlive this process and sessions are
+// keeper is the engine, if its sandboxes can outlive this process and sessions are
 // recorded; else nil.
 func (l *Sessions) keeper() runner.Keeper {
 	if l.records.folder == "" {
@@ -20,7 +20,7 @@ func (l *Sessions) keeper() runner.Keeper {
 	return l.pool.Keeper()
 }
 
-// record has a later process find the session again.
+// record writes down what a later process needs to find the session again.
 func (s *Session) record(ctx context.Context) error {
 	keeper := s.all.keeper()
 	if keeper == nil {
@@ -36,9 +36,6 @@ func (s *Session) record(ctx context.Context) error {
 	if err := s.all.records.write(s.recorded); err != nil {
 		return &runner.Error{Code: runner.CodeUnavailable, Message: "the session could not be recorded", Err: err}
 	}
-	s.mu.Lock()
-	s.kept = true
-	s.mu.Unlock()
 	return nil
 }
 
@@ -46,24 +43,16 @@ func (s *Session) record(ctx context.Context) error {
 func (s *Session) isKept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kept
+	return s.name != ""
 }
 
-// recordAgain writes down what has changed. Where it cannot be, a later process knows
-// less.
+// recordAgain writes down what has changed. If that fails, a later process knows less.
 func (s *Session) recordAgain() {
 	if !s.isKept() {
 		return
 	}
 	if err := s.all.records.write(s.recorded); err != nil {
 		s.all.log.Warn("a session is not recorded as it is", "session", s.spec.ID, "error", err)
-	}
-}
-
-// unrecord has no later process hear of a session that never was open.
-func (s *Session) unrecord() {
-	if s.isKept() {
-		s.all.records.forget(s.recorded().file())
 	}
 }
 

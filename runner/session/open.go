@@ -14,12 +14,13 @@ import (
 // the service that ends it, with what a run has to say.
 const ttlSlack = 2 * closeGrace
 
-// begin makes the sandbox the session's, and returns when it is open. Where it
+// begin makes the sandbox the session's, and returns when it is open. If it
 // fails, the caller ends the sandbox.
 func (s *Session) begin(ctx context.Context, inputs []runner.Input) error {
 	starting, cancel := context.WithTimeoutCause(ctx, s.all.pool.StartTimeout(), conversation.ErrDeadline)
 	defer cancel()
-	err := s.keep(starting)
+	hello := frame.Session{Token: s.token, TTLSeconds: (time.Until(s.use.expires) + ttlSlack).Seconds(), Env: s.spec.Env}
+	err := s.conversation.Keep(starting, hello, s.spec.Network, s.spec.ID)
 	if err == nil {
 		err = s.put(ctx, inputs)
 		if cause := s.conversation.Over(); cause != nil && ctx.Err() == nil {
@@ -35,15 +36,11 @@ func (s *Session) begin(ctx context.Context, inputs []runner.Input) error {
 	if err != nil {
 		s.use.stop(&runner.GoneError{Reason: runner.GoneClosed, At: time.Now(), Err: err}, time.Time{})
 		s.conversation.Close(err)
-		s.unrecord()
+		if s.isKept() { // no later process is to hear of it
+			s.all.records.forget(s.recorded().file())
+		}
 	}
 	return err
-}
-
-// keep has the sandbox be the session's.
-func (s *Session) keep(ctx context.Context) error {
-	hello := frame.Session{Token: s.token, TTLSeconds: (time.Until(s.use.expires) + ttlSlack).Seconds(), Env: s.spec.Env}
-	return s.conversation.Keep(ctx, hello, s.spec.Network, s.spec.ID)
 }
 
 // put writes files before the session is open.

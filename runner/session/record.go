@@ -54,7 +54,7 @@ type goneRecord struct {
 	At     time.Time         `json:"at"`
 }
 
-// records are files in one folder, a session each. Where that is "", nothing is
+// records are files in one folder, a session each. If that is "", nothing is
 // recorded.
 type records struct {
 	folder string
@@ -70,8 +70,8 @@ type goneFile struct {
 	at   time.Time
 }
 
-// write records what now returns. Of two that write at one time the later one calls it
-// later.
+// write records what now returns. It calls now under its lock, so that the last record is
+// the newest.
 func (r *records) write(now func() savedSession) error {
 	if r.folder == "" {
 		return nil

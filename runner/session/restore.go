@@ -20,10 +20,7 @@ const (
 	restoreAtOnce = 8
 )
 
-// errNoEngine is the cause where nothing could have been kept.
-var errNoEngine = errors.New("the engine keeps no sandboxes")
-
-// errClosing is the cause where the service ends before all go on.
+// errClosing is the cause if the service ends before all go on.
 var errClosing = errors.New("the service is going down")
 
 // Restore goes on with the sessions that an earlier process of this service has recorded,
@@ -71,7 +68,7 @@ func (l *Sessions) Restore(ctx context.Context, network func(runner.SessionInfo)
 func (l *Sessions) restore(ctx context.Context, record savedSession, network func(runner.SessionInfo) runner.Network) error {
 	keeper := l.keeper()
 	if keeper == nil {
-		return errNoEngine
+		return errors.New("the engine keeps no sandboxes")
 	}
 	sandbox, err := keeper.Adopt(ctx, record.Sandbox)
 	if err != nil {
@@ -92,7 +89,7 @@ func (l *Sessions) restore(ctx context.Context, record savedSession, network fun
 		Limits: record.Limits, TTL: record.Expires.Sub(record.Created), Idle: record.Idle, Note: record.Note,
 	}
 	s := attachSession(l, c, spec, record.Token, record.Created, now.Add(timeLeft(resumed, spec.TTL)))
-	s.name, s.kept, s.restarts = record.Sandbox, true, record.KernelRestarts
+	s.name, s.restarts = record.Sandbox, record.KernelRestarts
 	if resumed.KernelRestarted {
 		s.restarts, s.untold = s.restarts+1, true
 	}
@@ -115,7 +112,7 @@ func timeLeft(r frame.Resumed, ttl time.Duration) time.Duration {
 	return time.Duration(seconds*float64(time.Second)) - ttlSlack
 }
 
-// unrestored remembers the end of a session that is not gone on with.
+// unrestored remembers the end of a session that could not be restored.
 func (l *Sessions) unrestored(record savedSession, err error) {
 	end := &runner.GoneError{Reason: runner.GoneLost, At: time.Now(), Err: err}
 	if errors.Is(err, runner.ErrNoSandbox) && !record.Expires.After(end.At) {

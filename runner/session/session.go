@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"notebox/runner"
 	"notebox/runner/internal/conversation"
 	"notebox/runner/internal/frame"
@@ -32,8 +34,7 @@ type Session struct {
 	ended chan struct{} // closed when no process is left
 
 	mu       sync.Mutex
-	name     string // to adopt the sandbox by; "" where it is not kept
-	kept     bool   // a later process can go on with it
+	name     string // to adopt the sandbox by; "" if no later process can go on with it
 	restarts int
 	told     bool // the next outcome may speak of a restart that is counted
 	untold   bool // the next outcome will not speak of one that is
@@ -49,15 +50,14 @@ func newSession(l *Sessions, c *conversation.Conversation, spec runner.SessionSp
 
 // attachSession returns the session of a sandbox, whose frames are not read yet.
 func attachSession(l *Sessions, c *conversation.Conversation, spec runner.SessionSpec, token []byte, created, expires time.Time) *Session {
-	s := &Session{
+	return &Session{
 		all: l, spec: spec, conversation: c, token: token, created: created,
 		use:   newUse(expires, spec.Idle),
-		queue: newQueue(),
+		queue: &queue{turn: semaphore.NewWeighted(1)},
 		files: make(chan struct{}, frame.MaxFileChannels),
 		gate:  make(chan struct{}, 1),
 		ended: make(chan struct{}),
 	}
-	return s
 }
 
 func (s *Session) key() key { return key{s.spec.Owner, s.spec.ID} }
@@ -91,8 +91,8 @@ func (s *Session) Interrupt(ctx context.Context) error {
 	return s.orGone(s.conversation.Interrupt())
 }
 
-// Restart implements Session. Those that are asked for at one time come one after
-// another, and go on where ctx ends.
+// Restart implements Session. Several restarts come one after another. A restart goes on
+// after ctx has ended.
 func (s *Session) Restart(ctx context.Context) error {
 	leave, err := s.use.begin()
 	if err != nil {

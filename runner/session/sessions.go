@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,11 +20,11 @@ import (
 const (
 	// DefaultMaxSessions are open at one time: each pins the memory of an idle kernel.
 	DefaultMaxSessions = 50
-	// DefaultMaxWait is how long opening a session waits for room for its sandbox.
-	DefaultMaxWait = 10 * time.Second
-	// DefaultEvictAfter is how long a session must have been idle until it may end for
-	// want of room: a model thinks that long between two steps.
-	DefaultEvictAfter = time.Minute
+	// defaultMaxWait is how long opening a session waits for room for its sandbox.
+	defaultMaxWait = 10 * time.Second
+	// evictAfter is how long a session must have been idle until it may end for want of
+	// room: a model thinks that long between two steps.
+	evictAfter = time.Minute
 	// minSessionRetry is the least that a caller without room is told to wait: sessions
 	// are closed by their owners before they expire.
 	minSessionRetry = 5 * time.Second
@@ -34,8 +35,7 @@ const (
 // Options of Sessions. The zero value of a field is its default.
 type Options struct {
 	MaxSessions int           // open at one time, of all owners; 0 is DefaultMaxSessions
-	MaxWait     time.Duration // of Open for room; 0 is DefaultMaxWait
-	EvictAfter  time.Duration // idle, before a session may end for want of room; 0 is DefaultEvictAfter
+	MaxWait     time.Duration // of Open for room; 0 is defaultMaxWait
 	Shared      func() bool   // there are several owners, see share; nil: there is one
 	RecordDir   string        // folder of what a later process has to know, see Restore; "": none goes on with them
 	Log         *slog.Logger  // nil: slog.Default()
@@ -65,8 +65,7 @@ type key struct{ owner, id string }
 // New returns Sessions whose sandboxes are the pool's, and whose runs take
 // their places from the admission, with all others.
 func New(pool *pool.Pool, admission *admission.Admission, o Options) *Sessions {
-	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
-	o.MaxWait, o.EvictAfter = cmp.Or(o.MaxWait, DefaultMaxWait), cmp.Or(o.EvictAfter, DefaultEvictAfter)
+	o.MaxSessions, o.MaxWait = cmp.Or(o.MaxSessions, DefaultMaxSessions), cmp.Or(o.MaxWait, defaultMaxWait)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Shared == nil {
 		o.Shared = func() bool { return false }
@@ -130,8 +129,8 @@ func (l *Sessions) unreserve(owner string) {
 	}
 }
 
-// nextExpiry is how long it is until a session of an owner, or of anyone where that is
-// "", ends by itself. The lock is held.
+// nextExpiry is how long it is until the next session of an owner ends by itself; "" stands
+// for all owners. The lock is held.
 func (l *Sessions) nextExpiry(owner string) time.Duration {
 	next := time.Duration(0)
 	for key, s := range l.open {
@@ -145,8 +144,8 @@ func (l *Sessions) nextExpiry(owner string) time.Duration {
 	return max(next, minSessionRetry)
 }
 
-// start makes the session, in place of whose sandbox another is taken where that had
-// ended while it waited.
+// start makes the session. It replaces a sandbox that died while it was waiting in the
+// pool.
 func (l *Sessions) start(ctx context.Context, spec runner.SessionSpec) (*Session, error) {
 	until := time.Now().Add(l.options.MaxWait)
 	for {
@@ -165,8 +164,8 @@ func (l *Sessions) start(ctx context.Context, spec runner.SessionSpec) (*Session
 	}
 }
 
-// add makes a session known, from when on it can be found and ends by itself. It
-// reports whether there is to be any.
+// add makes a session known, so that Find returns it. It reports false if the service is
+// going down.
 func (l *Sessions) add(s *Session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +177,7 @@ func (l *Sessions) add(s *Session) bool {
 	return true
 }
 
-// remove forgets a session that is over, but for its end.
+// remove forgets a session that is over, and remembers how it ended.
 func (l *Sessions) remove(s *Session, end *runner.GoneError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,11 +220,7 @@ func (l *Sessions) List(owner string) []runner.SessionInfo {
 func (l *Sessions) all() []*Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]*Session, 0, len(l.open))
-	for _, s := range l.open {
-		out = append(out, s)
-	}
-	return out
+	return slices.Collect(maps.Values(l.open))
 }
 
 // Close ends all sessions, and returns when that is done, or ctx ends. There are no more
@@ -238,7 +233,7 @@ func (l *Sessions) Close(ctx context.Context) error {
 	return l.settled(ctx)
 }
 
-// shut has Open refuse.
+// shut makes Open refuse.
 func (l *Sessions) shut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,7 +144,7 @@ func TestOpenRefusals(t *testing.T) {
 		},
 		{
 			desc: "no room", before: 2, options: func(o *sessionsOptions) { o.pool.MaxSandboxes = 2 },
-			code: runner.CodeFull, message: "no room", retry: 10 * time.Second, took: session.DefaultMaxWait,
+			code: runner.CodeFull, message: "no room", retry: 10 * time.Second, took: session.MaxWait,
 		},
 		{desc: "never kept", program: inSession(nil, nil), code: runner.CodeUnavailable, retry: 5 * time.Second, message: "took too long", took: pool.DefaultStartTimeout},
 		{
@@ -259,18 +260,18 @@ func TestSessionEnded(t *testing.T) {
 	runnertest.InBubble(t, func(t *testing.T) {
 		host := runnertest.NewHost(t, nil)
 		s := newSessions(t, host)
-		ended := 0
-		tell := func(spec *runner.SessionSpec) { spec.Ended = func() { ended++ } }
+		var ended atomic.Int32
+		tell := func(spec *runner.SessionSpec) { spec.Ended = func() { ended.Add(1) } }
 		closed, left := s.open(tell), s.open(tell)
-		require.Zero(t, ended)
+		require.Zero(t, ended.Load())
 		require.NoError(t, closed.Close(t.Context()))
-		require.Equal(t, 1, ended)
+		require.EqualValues(t, 1, ended.Load())
 		time.Sleep(6 * time.Hour)
 		s.requireGone(left, runner.GoneIdle)
-		require.Equal(t, 2, ended)
+		require.EqualValues(t, 2, ended.Load())
 		_, err := s.all.Open(t.Context(), s.spec(tell, func(spec *runner.SessionSpec) { spec.Environment.Image = runnertest.FakeMissing }))
 		require.Error(t, err)
-		require.Equal(t, 2, ended, "there was none")
+		require.EqualValues(t, 2, ended.Load(), "there was none")
 	})
 }
 
@@ -525,26 +526,30 @@ func (s *sessionSpy) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSessionThatCloses: what waits does not run any more.
+// TestSessionThatCloses: what waits does not run any more, whatever runs.
 func TestSessionThatCloses(t *testing.T) {
-	runnertest.InBubble(t, func(t *testing.T) {
-		host, ran := runnertest.NewHost(t, nil), false
-		host.On("late", func(*runnertest.Kernel) { ran = true })
-		s := newSessions(t, host)
-		session := s.open()
-		running := s.goDo(t.Context(), session, runnertest.CellSleep)
-		synctest.Wait()
-		waiting := s.goDo(t.Context(), session, "late")
-		synctest.Wait()
-		begun := time.Now()
-		require.NoError(t, session.Close(t.Context()))
-		require.Less(t, time.Since(begun), time.Second)
-		for _, ended := range []<-chan endedRun{running, waiting} {
-			r := <-ended
-			require.NoError(t, r.err)
-			require.Equal(t, runner.StatusCancelled, r.out.Status)
-		}
-		require.False(t, ran)
-		s.requireGone(session, runner.GoneClosed)
-	})
+	for _, cell := range []string{runnertest.CellSleep, runnertest.CellStubborn} {
+		runnertest.InBubble(t, func(t *testing.T) { requireCloses(t, cell) })
+	}
+}
+
+func requireCloses(t *testing.T, cell string) {
+	host, ran := runnertest.NewHost(t, nil), false
+	host.On("late", func(*runnertest.Kernel) { ran = true })
+	s := newSessions(t, host)
+	session := s.open()
+	running := s.goDo(t.Context(), session, cell)
+	synctest.Wait()
+	waiting := s.goDo(t.Context(), session, "late")
+	synctest.Wait()
+	begun := time.Now()
+	require.NoError(t, session.Close(t.Context()))
+	require.Less(t, time.Since(begun), time.Second)
+	for _, ended := range []<-chan endedRun{running, waiting} {
+		r := <-ended
+		require.NoError(t, r.err)
+		require.Equal(t, runner.StatusCancelled, r.out.Status)
+	}
+	require.False(t, ran)
+	s.requireGone(session, runner.GoneClosed)
 }

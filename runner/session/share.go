@@ -15,7 +15,7 @@ import (
 //  2. An owner that is refused by that, and has less than its equal part, gets the room of
 //     an owner that has more than its equal part. So sessions from a time when there was
 //     one owner, or when the limit was higher, keep nobody out.
-//  3. If room for a sandbox is short, a session ends that has been idle for EvictAfter: of
+//  3. If room for a sandbox is short, a session ends that has been idle for evictAfter: of
 //     an owner that has at least as many as the one that needs room.
 //
 // The session that ends is of the owner that has most, and of these the one that is idle for
@@ -71,13 +71,12 @@ func (l *Sessions) makeRoom(owner string, s share) error {
 	return nil
 }
 
-// evictFor ends a session so that an owner gets room for a sandbox, in the background. It
-// reports whether there was one to spare.
-func (l *Sessions) evictFor(owner string) bool {
+// evictFor ends a session, if there is one to spare, so that an owner gets room for a sandbox.
+func (l *Sessions) evictFor(owner string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.share()
-	return l.evict(s, s.owned[owner], l.options.EvictAfter)
+	l.evict(s, s.owned[owner], evictAfter)
 }
 
 // evict ends a session, idle for so long, of an owner that has so many at least. The lock is

@@ -114,7 +114,7 @@ func TestEvictionIsOfWhoHasMost(t *testing.T) {
 					s.open(func(spec *runner.SessionSpec) { spec.Owner = owner })
 					time.Sleep(time.Second)
 				}
-				time.Sleep(2 * session.DefaultEvictAfter)
+				time.Sleep(2 * session.EvictAfter)
 				require.NoError(t, c.need(s, c.owner))
 				left := owners{}
 				for _, owner := range []string{"a", "b", "c", "d", "e"} {

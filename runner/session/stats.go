@@ -8,7 +8,7 @@ import (
 
 // Stats is what there is of sessions.
 type Stats struct {
-	Open    int                       `json:"open"`    // also where nobody uses them
+	Open    int                       `json:"open"`    // even if nobody uses them
 	Running int                       `json:"running"` // have a run that has a place
 	Idle    int                       `json:"idle"`    // are used by nobody now
 	Waiting int                       `json:"waiting"` // runs that wait, for their session's turn or for a place

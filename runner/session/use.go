@@ -8,11 +8,10 @@ import (
 	"notebox/runner"
 )
 
-// use is who uses a session, and when nobody does any more. It ends
-// the session when its time is over.
+// use counts who uses a session, and ends the session when its time is over.
 //
-//  1. A call that uses the session has it in use from its begin to its end.
-//  2. Where none does, the session ends Idle after the end of the last one.
+//  1. A call uses the session from begin until leave.
+//  2. If none does, the session ends Idle after the end of the last one.
 //  3. It ends at its expiry in any case.
 type use struct {
 	idle    time.Duration // 0: it does not end by that
@@ -33,7 +32,7 @@ func newUse(expires time.Time, idle time.Duration) *use {
 	return u
 }
 
-// watch calls expired when the session's time is over; unused is as for stop. Where
+// watch calls expired when the session's time is over; unused is as for stop. If
 // that reports false, the session was used just then, and goes on.
 func (u *use) watch(expired func(reason runner.GoneReason, unused time.Time) bool) {
 	u.mu.Lock()
@@ -61,7 +60,7 @@ func (u *use) due() (reason runner.GoneReason, unused time.Time) {
 	return "", time.Time{}
 }
 
-// expiry is when the session ends where nobody uses it from now on.
+// expiry is when the session ends if nobody uses it from now on.
 func (u *use) expiry() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -72,17 +71,13 @@ func (u *use) expiryLocked() time.Time {
 	if u.idle <= 0 {
 		return u.expires
 	}
-	last := u.lastUsed
-	if u.users > 0 {
-		last = time.Now()
-	}
-	if idle := last.Add(u.idle); idle.Before(u.expires) {
+	if idle := u.usedLocked().Add(u.idle); idle.Before(u.expires) {
 		return idle
 	}
 	return u.expires
 }
 
-// begin has the session in use until leave is called, which is allowed more than once.
+// begin marks the session as used until leave is called. More calls of leave do nothing.
 func (u *use) begin() (leave func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -98,7 +93,7 @@ func (u *use) begin() (leave func(), err error) {
 	}), nil
 }
 
-// idleSince returns since when nobody uses the session; ok is false where somebody does,
+// idleSince returns since when nobody uses the session; ok is false if somebody does,
 // or it is over.
 func (u *use) idleSince() (since time.Time, ok bool) {
 	u.mu.Lock()
@@ -106,18 +101,22 @@ func (u *use) idleSince() (since time.Time, ok bool) {
 	return u.lastUsed, u.users == 0 && u.gone == nil
 }
 
-// used returns the end of the last use: now where one goes on.
+// used returns the end of the last use: now if one goes on.
 func (u *use) used() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.usedLocked()
+}
+
+func (u *use) usedLocked() time.Time {
 	if u.users > 0 {
 		return time.Now()
 	}
 	return u.lastUsed
 }
 
-// stop has the session be over, and reports whether it was not before. Where unused is
-// not zero, it must not have been used since then.
+// stop marks the session as over, and reports whether it was open. If unused is not zero, a
+// session that was used since then stays open.
 func (u *use) stop(end *runner.GoneError, unused time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -132,7 +131,7 @@ func (u *use) stop(end *runner.GoneError, unused time.Time) bool {
 	return true
 }
 
-// end returns how the session came to its end; nil where it is open.
+// end returns how the session came to its end; nil if it is open.
 func (u *use) end() *runner.GoneError {
 	u.mu.Lock()
 	defer u.mu.Unlock()

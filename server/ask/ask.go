@@ -5,8 +5,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -89,11 +89,10 @@ func (s *handler) ask(c echo.Context) error {
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(s.Executor.Life(), cancel)()
-	id, err := executor.NewID(s.Now())
+	id, err := executor.NewID("ask_", s.Now())
 	if err != nil {
 		return err
 	}
-	id = "ask_" + strings.TrimPrefix(id, "run_")
 	web.NoteRun(c, id)
 	about := s.AboutTool()
 	if about.Languages, err = s.ToolLanguages(caller, ""); err != nil {
@@ -131,23 +130,15 @@ func (s *handler) ask(c echo.Context) error {
 // streamAgent tells of a question while it is answered: started, text, again, call,
 // output, turn, and in the end done or error.
 func (s *handler) streamAgent(c echo.Context, id string, gone func(), ask func(agent.Sink) (*Answer, error)) error {
-	e := s.NewEventStream(c, id, backlog, gone)
-	defer e.End(nil)
-	e.Accepted()
-	var answer []byte
-	err := web.RecoverPanic(func(echo.Context) error {
+	return s.Stream(c, id, backlog, gone, func(e *web.EventStream) (io.Reader, error) {
+		e.Accepted()
 		a, err := ask(func(ev agent.Event) { e.Put(string(ev.Kind), event{ev.Role, ev.Text, ev.Step}) })
-		if err == nil {
-			answer, err = executor.EncodeJSON(a)
+		if err != nil {
+			return nil, err
 		}
-		return err
-	})(c)
-	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
-		err = s.Executor.WhyNot(ctx, err)
-		e.End(web.Problem(err))
-		return err
-	}
-	return e.Finish(bytes.NewReader(answer))
+		answer, err := executor.EncodeJSON(a)
+		return bytes.NewReader(answer), err
+	})
 }
 
 // event is the data of an event.

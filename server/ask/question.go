@@ -27,19 +27,6 @@ type question struct {
 	inputs executor.Inputs // Files, and the file parts of a form
 }
 
-// questionParts are the parts of a form that are fields.
-var questionParts = []string{"input", "files"}
-
-func (q *question) setPart(name string, raw []byte) (err error) {
-	switch name {
-	case "input":
-		q.Input, err = jsontext.AppendQuote(nil, raw)
-	case "files":
-		err = body.DecodeJSON(name, raw, &q.Files)
-	}
-	return err
-}
-
 // text is what is asked, "" where it is not given.
 func (q *question) text() (asked string) {
 	_ = json.Unmarshal(q.Input, &asked)
@@ -72,7 +59,10 @@ func (s *handler) readQuestion(r *http.Request, work *intake.Workspace) (*questi
 	}
 	q := new(question)
 	if mediaType == body.FormType {
-		f := &body.Form{Of: s.Bodies, Work: work, Names: questionParts, Inputs: &q.inputs, Set: q.setPart}
+		f := &body.Form{Of: s.Bodies, Work: work, Inputs: &q.inputs, Fields: body.Fields{
+			{Name: "input", Set: func(raw []byte) (err error) { q.Input, err = jsontext.AppendQuote(nil, raw); return err }},
+			body.JSONField("files", &q.Files),
+		}}
 		err = f.Read(r, params["boundary"])
 	} else {
 		err = s.readQuestionJSON(r, work, q)
@@ -85,20 +75,14 @@ func (s *handler) readQuestion(r *http.Request, work *intake.Workspace) (*questi
 	case len(q.Input) > maxAsked:
 		return nil, problem.TooLarge("input", "is larger than %d bytes", maxAsked)
 	}
-	err = body.TakeFiles(&q.inputs, q.Files, work)
-	q.Files = nil
-	return q, err
+	return q, q.Files.MoveTo(&q.inputs, work)
 }
 
 func (s *handler) readQuestionJSON(r *http.Request, work *intake.Workspace, q *question) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
-	if err != nil {
-		return body.Problem(err, body.NotWhole)
-	}
-	return s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	return s.Bodies.Text(r, work, func(raw []byte) error {
 		if len(bytes.TrimSpace(raw)) == 0 {
 			return nil
 		}
@@ -116,10 +100,7 @@ func (s *handler) readQuestionJSON(r *http.Request, work *intake.Workspace, q *q
 // given are the files of a question, as an agent has them.
 func (s *handler) given(ctx context.Context, owner string, all *executor.Inputs, work *intake.Workspace) (files []agent.File, err error) {
 	room := s.Limits.DataSize
-	if all.Size() > room {
-		return nil, executor.TooMuch(room)
-	}
-	if err := executor.CheckURLs(all); err != nil {
+	if err := all.Check(room); err != nil {
 		return nil, err
 	}
 	if _, err := s.Executor.Gather(ctx, owner, all, room, work); err != nil {

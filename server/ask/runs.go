@@ -2,20 +2,16 @@ package ask
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 
 	"notebox/access"
 	"notebox/agent"
 	"notebox/agent/tool"
 	"notebox/executor"
-	"notebox/executor/problem"
 	"notebox/server/web"
 )
 
-// runs runs an agent's code as its caller's: as a request of its own would,
-// with the same limits.
+// runs runs an agent's code as its caller's, with the same limits.
 type runs struct {
 	of     *handler
 	caller *access.Caller
@@ -57,15 +53,10 @@ func (x *runs) order(r agent.Run) (*executor.Order, error) {
 	return o, nil
 }
 
-// ofModelsCall makes an error for the model of what is wrong with its program, and of
-// packages that it cannot have.
+// ofModelsCall makes an error for the model of one that it can do something about.
 func ofModelsCall(err error) error {
-	var p *problem.Error
-	if errors.As(err, &p) && p.OfPackages() {
-		return tool.PackagesError("%s", p.Detail())
-	}
-	if errors.As(err, &p) && p.Field == "code" && p.Status < http.StatusInternalServerError {
-		return &tool.CallError{Reason: "its program " + p.Text}
+	if told := web.OfModel(err); told != nil {
+		return told
 	}
 	return err
 }

@@ -5,10 +5,10 @@ package body
 import (
 	"errors"
 	"fmt"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,30 +114,6 @@ func Problem(err error, text string) error {
 	return problem.Malformed("", "%s", text)
 }
 
-// ParseSeconds reads a number of a form or a query.
-func ParseSeconds(field, s string) (*Seconds, error) {
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return nil, problem.Malformed(field, "must be a number")
-	}
-	if math.IsNaN(f) {
-		return nil, problem.Unfit(field, "must be a number of seconds above 0")
-	}
-	out := Seconds(f)
-	return &out, nil
-}
-
-// ParseBool reads a truth value of a form or a query.
-func ParseBool(field, s string) (*bool, error) {
-	switch strings.ToLower(s) {
-	case "true", "1":
-		return new(true), nil
-	case "false", "0":
-		return new(false), nil
-	}
-	return nil, problem.Malformed(field, "must be true or false")
-}
-
 // Query reads the query, in which nothing but those names may be, each once: a
 // typing error must not be a silent default.
 func Query(r *http.Request, names ...string) (url.Values, error) {
@@ -146,12 +122,8 @@ func Query(r *http.Request, names ...string) (url.Values, error) {
 		return nil, problem.Malformed("query", "is malformed")
 	}
 	for name, values := range query {
-		known := false
-		for _, n := range names {
-			known = known || n == name
-		}
 		switch {
-		case !known:
+		case !slices.Contains(names, name):
 			return nil, problem.Malformed("query", "there is no parameter %s", problem.Quote(name))
 		case len(values) > 1:
 			return nil, problem.Malformed("query", "the parameter %s is there more than once", problem.Quote(name))

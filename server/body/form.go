@@ -24,9 +24,8 @@ const FormType = "multipart/form-data"
 type Form struct {
 	Of     *Reader
 	Work   *intake.Workspace
-	Names  []string         // of the text parts, in the order in which errors in them are told
+	Fields Fields           // of the text parts, in the order in which errors in them are told
 	Inputs *executor.Inputs // takes the file parts
-	Set    func(name string, raw []byte) error
 	texts  map[string]*intake.Spool
 	left   int64 // bytes that the text parts may still have together
 }
@@ -143,7 +142,7 @@ func (f *Form) take(part *multipart.Part) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(f.Names, name) {
+	if !slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Name == name }) {
 		return problem.Malformed(problem.Printable(problem.Cut(name)), "there is no such field")
 	}
 	if name == "files" && isFile {
@@ -180,16 +179,16 @@ func (f *Form) takeText(part *multipart.Part, name string) error {
 
 // decode sets the fields of the texts.
 func (f *Form) decode(r *http.Request) error {
-	for _, name := range f.Names {
-		sp := f.texts[name]
+	for _, field := range f.Fields {
+		sp := f.texts[field.Name]
 		if sp == nil {
 			continue
 		}
-		err := f.Of.WithText(r, f.Work, sp, func(raw []byte) error {
+		err := f.Of.withText(r, f.Work, sp, func(raw []byte) error {
 			if !utf8.Valid(raw) {
-				return problem.Malformed(name, "is not valid UTF-8")
+				return problem.Malformed(field.Name, "is not valid UTF-8")
 			}
-			return f.Set(name, raw)
+			return field.Set(raw)
 		})
 		if err != nil {
 			return err

@@ -36,16 +36,9 @@ type Reader struct {
 // Object reads a body that is one JSON text into v; then is called where that was
 // right, while the text is held.
 func (b *Reader) Object(r *http.Request, work *intake.Workspace, v any, then func() error) error {
-	if r.ContentLength > b.MaxBody {
-		return problem.TooLarge("", "the body is larger than %d bytes", b.MaxBody)
-	}
-	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, b.MaxBody))
-	if err != nil {
-		return Problem(err, NotWhole)
-	}
-	return b.WithText(r, work, body, func(raw []byte) error {
+	return b.Text(r, work, func(raw []byte) error {
 		if len(raw) == 0 {
-			return problem.Malformed("", "the body is empty")
+			return Empty()
 		}
 		if err := DecodeJSON("", raw, v); err != nil {
 			return err
@@ -54,8 +47,31 @@ func (b *Reader) Object(r *http.Request, work *intake.Workspace, v any, then fun
 	})
 }
 
-// WithText calls fn with the text of a spool, in its turn.
-func (b *Reader) WithText(r *http.Request, work *intake.Workspace, sp *intake.Spool, fn func([]byte) error) error {
+// Empty is the answer to a body without a byte.
+func Empty() error { return problem.Malformed("", "the body is empty") }
+
+// Fits refuses a body whose head says that it is larger than MaxBody.
+func (b *Reader) Fits(r *http.Request) error {
+	if r.ContentLength > b.MaxBody {
+		return problem.TooLarge("", "the body is larger than %d bytes", b.MaxBody)
+	}
+	return nil
+}
+
+// Text calls fn with a body that is one text, in its turn. Until then it is on the disk.
+func (b *Reader) Text(r *http.Request, work *intake.Workspace, fn func([]byte) error) error {
+	if err := b.Fits(r); err != nil {
+		return err
+	}
+	body, err := work.Spool(http.MaxBytesReader(nil, r.Body, b.MaxBody))
+	if err != nil {
+		return Problem(err, NotWhole)
+	}
+	return b.withText(r, work, body, fn)
+}
+
+// withText calls fn with the text of a spool, in its turn.
+func (b *Reader) withText(r *http.Request, work *intake.Workspace, sp *intake.Spool, fn func([]byte) error) error {
 	return b.Intake.InTurn(r.Context(), work.Owner, sp.Size, func() error {
 		raw, err := sp.Bytes()
 		if err != nil {
@@ -138,10 +154,14 @@ func joinField(within string, pointer jsontext.Pointer) string {
 	return b.String()
 }
 
-// TakeFiles adds the entries of files to the inputs.
-func TakeFiles(all *executor.Inputs, files []File, work *intake.Workspace) error {
-	for _, f := range files {
-		field := fmt.Sprintf("files[%d]", len(all.List))
+// MoveTo moves the entries of files to the inputs, and leaves files empty. A form's file parts
+// may be among the inputs already. Large entries go to the workspace: they would else be in
+// memory while the run waits.
+func (files *Files) MoveTo(inputs *executor.Inputs, work *intake.Workspace) error {
+	entries := *files
+	*files = nil
+	for _, f := range entries {
+		field := fmt.Sprintf("files[%d]", len(inputs.List))
 		from := 0
 		for _, given := range []*Text{f.Content, f.Text, f.URL, f.ID} {
 			if given != nil {
@@ -163,7 +183,7 @@ func TakeFiles(all *executor.Inputs, files []File, work *intake.Workspace) error
 		case f.URL != nil:
 			name = fetch.NameOf(string(*f.URL))
 		}
-		in, p := all.Add(field, name)
+		in, p := inputs.Add(field, name)
 		if p != nil {
 			return p
 		}
@@ -179,9 +199,9 @@ func TakeFiles(all *executor.Inputs, files []File, work *intake.Workspace) error
 		if p != nil {
 			return p
 		}
-		if size := int64(len(data)); size <= intake.SpoolMemory && all.Held+size <= executor.MaxHeld {
+		if size := int64(len(data)); size <= intake.SpoolMemory && inputs.Held+size <= executor.MaxHeld {
 			in.Data, in.Size = data, size
-			all.Held += size
+			inputs.Held += size
 			continue
 		}
 		var err error

@@ -7,30 +7,24 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"notebox/executor"
 )
 
 // RunTime is when a run is interrupted, counted from the request's arrival: Dify reads for
 // 60 s (its API_TOOL_DEFAULT_READ_TIMEOUT) and then tells its model nothing of the run.
 const RunTime = 55 * time.Second
 
-// answerGrace is how long after RunTime there is an answer whatever happens: a kernel that
+// AnswerGrace is how long after RunTime there is an answer whatever happens: a kernel that
 // heeds an interrupt needs a part of it, the store of what the run left another. What is
 // left of Dify's 60 s is for the way there and back.
-const answerGrace = 3 * time.Second
+const AnswerGrace = 3 * time.Second
 
 // Request is a call that was decoded.
 type Request struct {
 	Fields    Fields
 	Sandboxes *sessions
-	Arrived   time.Time     // when the service had its head
-	RunTime   time.Duration // 0 is the constant; tests have less
-}
-
-func (r *Request) runTime() time.Duration {
-	if r.RunTime == 0 {
-		return RunTime
-	}
-	return r.RunTime
+	Arrived   time.Time // when the service had its head
 }
 
 // Call is one of the protocol's calls that act on sandboxes, all of which are POST.
@@ -46,7 +40,7 @@ func (c Call) Path() string { return "/" + c.Name }
 // Do answers the call: with what is to be sent as JSON, or an error, see Failure. What is
 // no run ends with ErrTime when the time for an answer is over.
 func (c Call) Do(ctx context.Context, r *Request) (any, error) {
-	ctx, cancel := context.WithDeadlineCause(ctx, r.Arrived.Add(r.runTime()+answerGrace), ErrTime)
+	ctx, cancel := context.WithDeadlineCause(ctx, r.Arrived.Add(RunTime+AnswerGrace), ErrTime)
 	defer cancel()
 	answer, err := c.do(ctx, r)
 	if err != nil && errors.Is(context.Cause(ctx), ErrTime) {
@@ -64,13 +58,24 @@ func Calls() []Call {
 	needed := func(name string) param { return param{name: name, required: true} }
 	return []Call{
 		{"create_sandbox", []param{{name: "conversation_id"}, {name: "language"}}, create},
-		{"get_sandbox_info", []param{sandbox}, info},
-		{"run_code", []param{sandbox, needed("code"), {name: "language"}}, runCode},
-		{"execute_command", []param{sandbox, needed("command")}, executeCommand},
-		{"write_file", []param{sandbox, needed("content"), needed("remote_path")}, writeFile},
-		{"upload_file", []param{sandbox, needed("file_url"), needed("remote_filename")}, uploadFile},
-		{"download_file", []param{sandbox, needed("remote_path")}, downloadFile},
+		{"get_sandbox_info", []param{sandbox}, within(info)},
+		{"run_code", []param{sandbox, needed("code"), {name: "language"}}, within(runCode)},
+		{"execute_command", []param{sandbox, needed("command")}, within(executeCommand)},
+		{"write_file", []param{sandbox, needed("content"), needed("remote_path")}, within(writeFile)},
+		{"upload_file", []param{sandbox, needed("file_url"), needed("remote_filename")}, within(uploadFile)},
+		{"download_file", []param{sandbox, needed("remote_path")}, within(downloadFile)},
 		{"stop_sandbox", []param{sandbox}, stop},
+	}
+}
+
+// within is a call in the sandbox that it names.
+func within(do func(context.Context, *Request, *sandbox) (any, error)) func(context.Context, *Request) (any, error) {
+	return func(ctx context.Context, r *Request) (any, error) {
+		s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
+		if err != nil {
+			return nil, err
+		}
+		return do(ctx, r, s)
 	}
 }
 
@@ -88,22 +93,9 @@ func create(ctx context.Context, r *Request) (any, error) {
 	return createReply{known.ID, known}, nil
 }
 
-func info(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
-	if err != nil {
-		return nil, err
-	}
-	return s.info(), nil
-}
+func info(_ context.Context, _ *Request, s *sandbox) (any, error) { return s.info(), nil }
 
-// Bash is the language of commands, in a sandbox of any language.
-const Bash = "bash"
-
-func runCode(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
-	if err != nil {
-		return nil, err
-	}
+func runCode(ctx context.Context, r *Request, s *sandbox) (any, error) {
 	language := strings.TrimSpace(r.Fields["language"])
 	if there := s.info().Languages; language != "" && !s.runs(language) {
 		return nil, invalid("language", "%s is not in this sandbox, which runs %s; create_sandbox makes one of another language", quote(language), strings.Join(there, " and "))
@@ -111,24 +103,20 @@ func runCode(ctx context.Context, r *Request) (any, error) {
 	return run(ctx, r, s, "code", language)
 }
 
-func executeCommand(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
-	if err != nil {
-		return nil, err
-	}
-	return run(ctx, r, s, "command", Bash)
+func executeCommand(ctx context.Context, r *Request, s *sandbox) (any, error) {
+	return run(ctx, r, s, "command", executor.Bash)
 }
 
 func run(ctx context.Context, r *Request, s *sandbox, field, language string) (any, error) {
 	if strings.TrimSpace(r.Fields[field]) == "" {
 		return nil, invalid(field, "is empty")
 	}
-	interrupt := r.Arrived.Add(r.runTime())
-	result, err := s.run(ctx, program{Source: r.Fields[field], Field: field, Language: language, Interrupt: interrupt, Answer: interrupt.Add(answerGrace)})
+	interrupt := r.Arrived.Add(RunTime)
+	result, err := s.run(ctx, program{Source: r.Fields[field], Field: field, Language: language, Interrupt: interrupt, Answer: interrupt.Add(AnswerGrace)})
 	if err != nil {
 		return nil, err
 	}
-	return told(result, r.runTime()), nil
+	return told(result, RunTime), nil
 }
 
 type fileReply struct {
@@ -140,11 +128,7 @@ type fileReply struct {
 const statusSuccess = "success"
 
 // writeFile answers with the path as it was given, as the wrapper does.
-func writeFile(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
-	if err != nil {
-		return nil, err
-	}
+func writeFile(ctx context.Context, r *Request, s *sandbox) (any, error) {
 	clean, err := cleanPath("remote_path", r.Fields["remote_path"])
 	if err == nil {
 		err = s.write(ctx, clean, r.Fields["content"])
@@ -155,12 +139,9 @@ func writeFile(ctx context.Context, r *Request) (any, error) {
 	return fileReply{statusSuccess, r.Fields["remote_path"]}, nil
 }
 
-func uploadFile(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
-	if err != nil {
-		return nil, err
-	}
+func uploadFile(ctx context.Context, r *Request, s *sandbox) (any, error) {
 	clean := ""
+	var err error
 	if name := r.Fields["remote_filename"]; name != "" {
 		if clean, err = cleanPath("remote_filename", name); err != nil {
 			return nil, err
@@ -177,11 +158,7 @@ type linkReply struct {
 	DownloadURL string `json:"download_url"`
 }
 
-func downloadFile(ctx context.Context, r *Request) (any, error) {
-	s, err := r.Sandboxes.find(r.Fields["sandbox_id"])
-	if err != nil {
-		return nil, err
-	}
+func downloadFile(ctx context.Context, r *Request, s *sandbox) (any, error) {
 	clean, err := cleanPath("remote_path", r.Fields["remote_path"])
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package dify
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,14 +19,12 @@ import (
 // handler answers the calls.
 type handler struct {
 	*web.Kit
-	runTime       time.Duration // 0 is RunTime
-	conversations locks         // by owner and conversation
+	conversations locks // by owner and conversation
 }
 
-// Routes are the calls. A run of a Dify agent is interrupted runTime after its request's
-// arrival; 0 is RunTime.
-func Routes(kit *web.Kit, runTime time.Duration) []web.Route {
-	s := &handler{Kit: kit, runTime: runTime}
+// Routes are the calls.
+func Routes(kit *web.Kit) []web.Route {
+	s := &handler{Kit: kit}
 	routes := []web.Route{
 		web.On(http.MethodGet, "/", s.hello).WithoutKey(),
 		web.On(http.MethodGet, FilesPrefix+":sandbox_id/:filename", s.serveFile).WithoutKey(), // signed
@@ -69,7 +68,7 @@ func (s *handler) call(call Call) echo.HandlerFunc {
 			return ofCall(err)
 		}
 		answer, err := call.Do(c.Request().Context(), &Request{
-			Fields: fields, Arrived: arrived, RunTime: s.runTime,
+			Fields: fields, Arrived: arrived,
 			Sandboxes: &sessions{s, c, web.Caller(c)},
 		})
 		if err != nil {
@@ -79,28 +78,21 @@ func (s *handler) call(call Call) echo.HandlerFunc {
 	}
 }
 
-// fields reads a call's body, in the way of readJSON. A large one keeps its place, as in
-// readMessage.
+// fields reads a call's body. A large one keeps its place until the call is answered: it is in
+// memory until then.
 func (s *handler) fields(r *http.Request, work *intake.Workspace, call Call) (fields Fields, err error) {
 	mediaType, _, err := body.TypeOf(r)
 	if err != nil {
 		return nil, err
 	}
-	if r.ContentLength > s.MaxBody {
-		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
-	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
-	if err != nil {
-		return nil, body.Problem(err, body.NotWhole)
-	}
 	isJSON := mediaType == echo.MIMEApplicationJSON || strings.HasSuffix(mediaType, "+json") || r.Header.Get(echo.HeaderContentType) == ""
-	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	err = s.Bodies.Text(r, work, func(raw []byte) error {
+		if len(raw) < executor.LargeProgram {
+			work.Leave()
+		}
 		fields, err = call.Decode(raw, isJSON)
 		return err
 	})
-	if sent.Size < executor.LargeProgram {
-		work.Leave()
-	}
 	return fields, err
 }
 
@@ -108,7 +100,10 @@ func (s *handler) fields(r *http.Request, work *intake.Workspace, call Call) (fi
 type Face struct{}
 
 // Owns implements web.Face.
-func (Face) Owns(path string) bool { return Owns(path) }
+func (Face) Owns(path string) bool {
+	return path == "/" || strings.HasPrefix(path, FilesPrefix) ||
+		slices.ContainsFunc(Calls(), func(c Call) bool { return c.Path() == path })
+}
 
 // Answer implements web.Face.
 func (Face) Answer(p *problem.Error, err error) (status int, body any) {
@@ -117,7 +112,7 @@ func (Face) Answer(p *problem.Error, err error) (status int, body any) {
 	return Failure(int(p.Status), p.Field, p.Text, invalid)
 }
 
-// callError is an error of package dify, with its public face.
+// callError is an error of a call, with its public face.
 type callError struct {
 	p   *problem.Error
 	err error
@@ -127,7 +122,7 @@ func (e *callError) Error() string { return e.p.Error() }
 
 func (e *callError) Unwrap() []error { return []error{e.p, e.err} }
 
-// ofCall gives an error of package dify its public face.
+// ofCall gives an error of a call its public face.
 func ofCall(err error) error {
 	var invalid *InvalidError
 	switch {

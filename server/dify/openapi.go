@@ -4,8 +4,6 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
-	"slices"
-	"strings"
 )
 
 // OpenAPI describes the calls (OpenAPI 3.1), for Dify to import. Its server is a place
@@ -29,9 +27,3 @@ func Document(base string) ([]byte, error) {
 // FilesPrefix is where files are given to those who have a link: what follows it are the
 // sandbox and the name of the file.
 const FilesPrefix = "/files/"
-
-// Owns reports whether errors at a path are told in this protocol's form.
-func Owns(path string) bool {
-	return path == "/" || strings.HasPrefix(path, FilesPrefix) ||
-		slices.ContainsFunc(Calls(), func(c Call) bool { return c.Path() == path })
-}

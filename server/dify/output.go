@@ -3,7 +3,6 @@ package dify
 import (
 	"cmp"
 	"fmt"
-	"notebox/executor"
 	"strings"
 	"time"
 )
@@ -25,7 +24,7 @@ type Reply struct {
 // told makes the answer of a. Its output says all that a model must know which reads nothing
 // but that.
 func told(a Reply, limit time.Duration) Reply {
-	a.Images, a.Files = executor.OrEmpty(a.Images), executor.OrEmpty(a.Files)
+	a.Images, a.Files = append([]Image{}, a.Images...), append([]File{}, a.Files...)
 	ended := sentence(a.end, cmp.Or(a.limit, limit))
 	switch {
 	case ended != "":
@@ -44,9 +43,9 @@ type End string
 // The ends of a run.
 const (
 	EndSelf        End = ""            // by itself, or by a limit that Error.Message is about
-	EndInterrupted End = "interrupted" // at Program.Interrupt
-	EndNotBegun    End = "not_begun"   // its turn did not come before Program.Interrupt
-	EndOpen        End = "open"        // at Program.Answer it had not ended, interrupted as it was
+	EndInterrupted End = "interrupted" // at program.Interrupt
+	EndNotBegun    End = "not_begun"   // its turn did not come before program.Interrupt
+	EndOpen        End = "open"        // at program.Answer it had not ended, interrupted as it was
 )
 
 // Error is why a run did not go well.

@@ -23,11 +23,11 @@ import (
 // noteConversation is the note of a session that is a conversation's: the hash of its id.
 const noteConversation = "dify-conversation"
 
-// py is what package dify calls Python in its answers.
+// py is what answers call Python.
 const py = "py"
 
-// pythons are names of it that need be no alias of its environment.
-var pythons = []string{"py", "python3"}
+// pythons are names of Python that need be no alias of its environment.
+var pythons = []string{py, "python3"}
 
 // sessions are the sandboxes of the caller of one request.
 type sessions struct {
@@ -140,11 +140,11 @@ func (b *sandbox) languages() []string {
 	name := cmp.Or(info.Language, info.Environment)
 	switch {
 	case executor.IsBash(name):
-		return []string{Bash}
+		return []string{executor.Bash}
 	case name == web.ToolLanguage:
 		name = py
 	}
-	return []string{name, Bash}
+	return []string{name, executor.Bash}
 }
 
 // runs reports whether run takes a language by that name.
@@ -160,7 +160,7 @@ func (b *sandbox) runs(language string) bool {
 	return own != nil && other != nil && own.Name == other.Name
 }
 
-// openNew makes a new session, as POST /v1/sessions does of a request with a language alone.
+// openNew makes a new session.
 func (d *sessions) openNew(ctx context.Context, language string, note map[string]string) (*sandbox, error) {
 	o := &executor.SessionOrder{Note: note}
 	if language != "" {

@@ -21,7 +21,7 @@ import (
 	"notebox/storage"
 )
 
-// The fields of package dify's calls that errors of files are about.
+// The fields of calls that errors of files are about.
 const (
 	pathField = "remote_path"
 	urlField  = "file_url"
@@ -114,7 +114,7 @@ func (b *sandbox) link(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	defer leave()
-	copyID, err := executor.NewID(s.Now())
+	copyID, err := executor.NewID("run_", s.Now())
 	if err != nil {
 		return "", err
 	}

@@ -12,7 +12,7 @@ import (
 	"notebox/server/web"
 )
 
-// errTime is the cause of a run's end at Program.Interrupt.
+// errTime is the cause of a run's end at program.Interrupt.
 var errTime = errors.New("the time of a call of the Dify tool was over")
 
 // cancelLag is how much later a run is cancelled than its own time is over: the sandbox,
@@ -55,13 +55,13 @@ func (b *sandbox) run(ctx context.Context, p program) (Reply, error) {
 	}
 }
 
-// order is of a program what a request of the native API with a session is.
+// order is a program as the executor takes it.
 func (b *sandbox) order(p program) *executor.Order {
 	o := &executor.Order{
 		Code: &p.Source, Session: new(b.session.Info().ID), LinkImages: true, Until: p.Interrupt, NoPackages: true,
 		Base: b.of.server.Base(b.of.c.Request()), Sent: web.OutgoingOf(b.of.c).WhenSent,
 	}
-	if executor.IsBash(p.Language) { // else it is the kernel's, as Runs has told
+	if executor.IsBash(p.Language) { // else it is the kernel's, as runs has told
 		o.Language = new(executor.Bash)
 	}
 	return o
@@ -112,8 +112,8 @@ func (b *sandbox) ended(ctx context.Context, run *executor.Run, p program) (Repl
 	return r, nil
 }
 
-// ofRun has an error of a request of the native API name the field of the call that it
-// is about. field is the one that has the program.
+// ofRun renames the field of an executor's error to the one that the Dify caller sent. field
+// is the one that has the program.
 func ofRun(field string, err error) error {
 	var p *problem.Error
 	if !errors.As(err, &p) {

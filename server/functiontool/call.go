@@ -145,9 +145,7 @@ func toolAnswerOf(asked *toolRequest, language string, a *executor.Result) toolA
 	return out
 }
 
-// ofModel is what a model should be told of an error, nil where it is not the model's:
-// its call cannot be read, its program is none that can be run, or its packages cannot be
-// had, be it because the registry is away: without them it goes on.
+// ofModel is what a model is told of an error, nil if the model can do nothing about it.
 func (asked *toolRequest) ofModel(err error) error {
 	var call *tool.CallError
 	var p *problem.Error
@@ -156,14 +154,10 @@ func (asked *toolRequest) ofModel(err error) error {
 		return nil
 	case errors.As(err, &call):
 		return call
-	case errors.As(err, &p) && p.OfPackages():
-		return tool.PackagesError("%s", p.Detail())
-	case errors.As(err, &p) && p.Field == "code" && p.Status < http.StatusInternalServerError:
-		return &tool.CallError{Reason: "its program " + p.Text}
 	case errors.As(err, &p) && p.Field == "language" && p.Status == http.StatusUnprocessableEntity && asked.call.Language != "":
 		return &tool.CallError{Reason: "its language " + p.Text}
 	}
-	return nil
+	return web.OfModel(err)
 }
 
 // order is what is run. Its error is a *tool.CallError where the call is no good.
@@ -191,9 +185,7 @@ func (asked *toolRequest) order(maxTimeout time.Duration, work *intake.Workspace
 	if wanted := min(asked.call.Timeout, maxTimeout).Seconds(); wanted > 0 && (o.Timeout == nil || wanted < *o.Timeout) {
 		o.Timeout = &wanted
 	}
-	err := body.TakeFiles(&o.Inputs, asked.Files, work)
-	asked.Files = nil // which waits with the run
-	return o, err
+	return o, asked.Files.MoveTo(&o.Inputs, work)
 }
 
 // read checks the fields and reads the call.
@@ -239,17 +231,10 @@ func (s *handler) readToolRequest(r *http.Request, work *intake.Workspace) (*too
 	if mediaType != echo.MIMEApplicationJSON {
 		return nil, body.UnsupportedMedia("Content-Type: a tool call is sent as application/json")
 	}
-	if r.ContentLength > s.MaxBody {
-		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
-	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
-	if err != nil {
-		return nil, body.Problem(err, body.NotWhole)
-	}
 	asked := new(toolRequest)
-	return asked, s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	return asked, s.Bodies.Text(r, work, func(raw []byte) error {
 		if len(raw) == 0 {
-			return problem.Malformed("", "the body is empty")
+			return body.Empty()
 		}
 		return decodeToolRequest(raw, asked)
 	})

@@ -34,13 +34,13 @@ func (s *handler) listTools(c echo.Context) error {
 	}
 	caller := web.Caller(c)
 	about := s.AboutTool()
+	session := new(bool)
 	if given := query.Get("session"); given != "" {
-		session, err := body.ParseBool("session", given)
-		if err != nil {
+		if err := body.BoolField("session", &session).Set([]byte(given)); err != nil {
 			return err
 		}
-		about.Session = *session
 	}
+	about.Session = *session
 	if about.Languages, err = s.ToolLanguages(caller, query.Get("language")); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"notebox/client"
 )
 
 const (
@@ -18,6 +20,9 @@ const (
 	// maxListed is how many files are named in the text of a list.
 	maxListed = 200
 )
+
+// writeFile is the name of the tool whose messages may be large.
+const writeFile = "write_file"
 
 type fileArguments struct {
 	Session  string
@@ -41,7 +46,7 @@ func (s *server) addFiles(out *sdk.Server) {
 		Annotations: quiet,
 	}, toolCall(s, s.readFile))
 	out.AddTool(&sdk.Tool{
-		Name: "write_file", Title: "Write a file", Description: "Writes a file of a session, and replaces one that is there.",
+		Name: writeFile, Title: "Write a file", Description: "Writes a file of a session, and replaces one that is there.",
 		InputSchema: object([]string{"session", "path", "content"}, map[string]any{
 			"session": session, "path": path, "content": text("All of the file."),
 			"encoding": map[string]any{"type": "string", "enum": []string{"text", "base64"}, "default": "text", "description": "Of content."},
@@ -76,20 +81,20 @@ func (s *server) readFile(ctx context.Context, of Service, _ *sdk.CallToolReques
 	if err != nil {
 		return nil, err
 	}
-	defer file.Content.Close()
-	image := imageTypes[file.MediaType] && file.Size <= maxImageBytes
+	defer file.Close()
+	image := imageTypes[file.MediaType] && file.Bytes <= maxImageBytes
 	most := int64(maxRead)
 	if image {
 		most = maxImageBytes
 	}
-	raw, err := io.ReadAll(io.LimitReader(file.Content, min(most, file.Size)))
+	raw, err := io.ReadAll(io.LimitReader(file, min(most, file.Bytes)))
 	if err != nil {
-		return nil, errors.Join(errReply, err)
+		return nil, fmt.Errorf("%w: %w", client.ErrUnread, err)
 	}
 	if image {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: raw, MIMEType: file.MediaType}}}, nil
 	}
-	content, cut := string(raw), file.Size > int64(len(raw))
+	content, cut := string(raw), file.Bytes > int64(len(raw))
 	for range utf8.UTFMax {
 		if cut && !utf8.ValidString(content) { // half a character at the end
 			content = content[:len(content)-1]
@@ -97,9 +102,9 @@ func (s *server) readFile(ctx context.Context, of Service, _ *sdk.CallToolReques
 	}
 	switch {
 	case !utf8.ValidString(content):
-		return failure(fmt.Errorf("the file is no text (%s, %d bytes): read it with code", file.MediaType, file.Size)), nil
+		return failure(fmt.Errorf("the file is no text (%s, %d bytes): read it with code", file.MediaType, file.Bytes)), nil
 	case cut:
-		content += fmt.Sprintf("\n[… %d bytes left out …]", file.Size-int64(len(content)))
+		content += fmt.Sprintf("\n[… %d bytes left out …]", file.Bytes-int64(len(content)))
 	}
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: content}}}, nil
 }

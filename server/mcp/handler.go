@@ -13,6 +13,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"notebox/executor/problem"
 )
 
 const (
@@ -57,7 +59,7 @@ type owned struct {
 }
 
 // Callers returns the Service of who sent these headers. base is what links start with. Its
-// error is a *Refusal where the key is not known any more.
+// error is a *Refusal if the key is not known any more.
 type Callers func(head http.Header, base string) (Service, error)
 
 // NewHandler returns one whose calls go to the Services of their callers.
@@ -70,9 +72,8 @@ func NewHandler(of Callers, log *slog.Logger) *Handler {
 }
 
 // Serve answers a request of an owner, which has passed the guards of keys and browsers.
-// base is what it came to. It reports false, and answers nothing, where the owner has
-// too many sessions.
-func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, owner, base string) (bool, error) {
+// base is what links start with. If it returns an error, it has answered nothing.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, owner, base string) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if r.Method == http.MethodGet {
@@ -82,17 +83,17 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, owner, base stri
 	r.Header.Set(baseHeader, base)
 	o, err := h.ownedBy(r, owner)
 	if err != nil {
-		return true, err
+		return err
 	}
 	switch id := r.Header.Get(idHeader); {
 	case id != "" && !h.owns(owner, id):
 		http.Error(w, "session not found", http.StatusNotFound) // as the SDK says of its own
-		return true, nil
+		return nil
 	case id == "" && r.Method == http.MethodPost && o.sessions() >= MaxSessions:
-		return false, nil
+		return &problem.Error{Status: problem.StatusTooMany, Text: "there are too many MCP sessions; close some", RetryAfter: retry}
 	}
 	o.handler.ServeHTTP(w, r)
-	return true, nil
+	return nil
 }
 
 func (o *owned) sessions() (n int) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
@@ -30,13 +31,13 @@ const retry = time.Minute
 // Endpoint is MCP's one address, /mcp.
 type Endpoint struct {
 	*web.Kit
-	handler *Handler
+	Handler *Handler
 }
 
 // NewEndpoint returns one.
 func NewEndpoint(kit *web.Kit) *Endpoint {
 	s := &Endpoint{Kit: kit}
-	s.handler = NewHandler(s.caller, kit.Log)
+	s.Handler = NewHandler(s.caller, kit.Log)
 	return s
 }
 
@@ -44,12 +45,6 @@ func NewEndpoint(kit *web.Kit) *Endpoint {
 func (s *Endpoint) Routes() []web.Route {
 	return []web.Route{web.On(http.MethodPost, path, s.serve), web.On(http.MethodGet, path, s.serve), web.On(http.MethodDelete, path, s.serve)}
 }
-
-// EndStreams is Handler.EndStreams.
-func (s *Endpoint) EndStreams() { s.handler.EndStreams() }
-
-// Close is Handler.Close.
-func (s *Endpoint) Close() { s.handler.Close() }
 
 // serve answers a request.
 func (s *Endpoint) serve(c echo.Context) error {
@@ -67,11 +62,7 @@ func (s *Endpoint) serve(c echo.Context) error {
 			return err
 		}
 	}
-	served, err := s.handler.Serve(c.Response(), r, web.Owner(c), s.Base(r))
-	if err == nil && !served {
-		return &problem.Error{Status: http.StatusTooManyRequests, Text: "there are too many MCP sessions; close some", RetryAfter: retry}
-	}
-	return err
+	return s.Handler.Serve(c.Response(), r, web.Owner(c), s.Base(r))
 }
 
 // readMessage reads the body of a request as those of other calls are, by way of the disk
@@ -82,16 +73,16 @@ func (s *Endpoint) readMessage(r *http.Request, work *intake.Workspace) (own *ht
 	if r.Method != http.MethodPost {
 		return r, 1, nil
 	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, MaxBody))
-	if err != nil {
-		return nil, 0, body.Problem(err, body.NotWhole)
-	}
 	own = r.WithContext(r.Context())
-	err = s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	bodies := &body.Reader{Intake: s.Intake, MaxBody: MaxBody}
+	err = bodies.Text(r, work, func(raw []byte) error {
 		if notebook.ShapeOf(raw).Values > MaxValues {
 			return problem.Malformed("", "the message has more than %d values", MaxValues)
 		}
-		count = messages(raw)
+		var around int
+		if count, around = messages(raw); around > maxAround {
+			return problem.TooLarge("", "the message has more than %d bytes besides the arguments of its tool, or these more than %d", maxAround, tool.MaxArguments)
+		}
 		own.Body = io.NopCloser(bytes.NewReader(raw))
 		if len(raw) < executor.LargeProgram {
 			work.Leave()
@@ -101,16 +92,47 @@ func (s *Endpoint) readMessage(r *http.Request, work *intake.Workspace) (own *ht
 	return own, count, err
 }
 
+// maxAround is how many bytes a message may have besides the arguments of its tool. They may
+// be kept: a session has its client's description, and each word of progress has a token.
+const maxAround = 64 << 10
+
+// lenient reads what the SDK reads, too.
+var lenient = jsontext.AllowDuplicateNames(true)
+
 // messages is how many messages a body has: those of a batch, up to where it is no JSON.
-func messages(raw []byte) (n int) {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
+// around is the most that one has, in bytes, besides the arguments that its tool may have.
+func messages(raw []byte) (n, around int) {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), lenient)
 	if dec.PeekKind() != jsontext.KindBeginArray {
-		return 1
+		return 1, len(raw) - len(arguments(raw))
 	}
-	for _, err := dec.ReadToken(); err == nil && dec.PeekKind() != jsontext.KindEndArray; n++ {
-		err = dec.SkipValue()
+	_, err := dec.ReadToken()
+	for ; err == nil && dec.PeekKind() != jsontext.KindEndArray; n++ {
+		var message jsontext.Value
+		if message, err = dec.ReadValue(); err != nil {
+			around = len(raw)
+		}
+		around = max(around, len(message)-len(arguments(message)))
 	}
-	return n
+	return n, around
+}
+
+// arguments are those of a message's tool, if it calls one, up to tool.MaxArguments. A file
+// that is written may be larger.
+func arguments(message []byte) []byte {
+	var call struct {
+		Params struct {
+			Name      string         `json:"name"`
+			Arguments jsontext.Value `json:"arguments"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(message, &call, lenient) != nil {
+		return nil
+	}
+	if of := call.Params.Arguments; call.Params.Name == writeFile || len(of) < tool.MaxArguments {
+		return of
+	}
+	return call.Params.Arguments[:tool.MaxArguments]
 }
 
 // caller is the Service of who sent these headers.

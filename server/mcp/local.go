@@ -8,6 +8,7 @@ import (
 
 	"notebox/access"
 	"notebox/agent/tool"
+	"notebox/client"
 	"notebox/executor"
 	"notebox/executor/problem"
 )
@@ -25,19 +26,22 @@ type Local struct {
 	Languages func() (tool.About, error) // for the caller
 }
 
-// refuse makes an error of a call one that a model may read.
-func (l *Local) refuse(ctx context.Context, err error, who ...slog.Attr) error {
-	if err == nil || ctx.Err() != nil {
-		l.Log.LogAttrs(ctx, slog.LevelInfo, "a call of MCP", l.who(who)...)
-		return err
+// tell is deferred: it writes a call to the log, and makes its error one that a model may
+// read. A panic goes on: nobody knows yet what became of that call.
+func (l *Local) tell(ctx context.Context, err *error, of *[]slog.Attr) {
+	if v := recover(); v != nil {
+		panic(v)
 	}
-	p := l.Told(ctx, err, l.who(who)...)
-	return &Refusal{Status: int(p.Status), Detail: p.Detail()}
+	who := append([]slog.Attr{slog.String("owner", l.Caller.Owner()), slog.String("caller", l.Caller.Name())}, *of...)
+	if *err == nil || ctx.Err() != nil {
+		l.Log.LogAttrs(ctx, slog.LevelInfo, "a call of MCP", who...)
+		return
+	}
+	p := l.Told(ctx, *err, who...)
+	*err = &Refusal{Status: int(p.Status), Detail: p.Detail()}
 }
 
-func (l *Local) who(more []slog.Attr) []slog.Attr {
-	return append([]slog.Attr{slog.String("owner", l.Caller.Owner()), slog.String("caller", l.Caller.Name())}, more...)
-}
+func inSession(id string) *[]slog.Attr { return &[]slog.Attr{slog.String("session", id)} }
 
 // About implements Service.
 func (l *Local) About(context.Context) (About, error) {
@@ -46,21 +50,14 @@ func (l *Local) About(context.Context) (About, error) {
 }
 
 // Run implements Service.
-func (l *Local) Run(ctx context.Context, e Execution, said func(string)) ([]byte, error) {
-	run, reply, err := l.run(ctx, e, said)
-	who := []slog.Attr{slog.String("session", e.Session)}
-	if run != nil {
-		who = append(who, slog.String("run", run.ID))
-	}
-	return reply, l.refuse(ctx, err, who...)
-}
-
-func (l *Local) run(ctx context.Context, e Execution, said func(string)) (*executor.Run, []byte, error) {
+func (l *Local) Run(ctx context.Context, e Execution, said func(string)) (_ []byte, err error) {
+	who := inSession(e.Session)
+	defer l.tell(ctx, &err, who)
 	if err := l.Caller.MayBeginRun(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if int64(len(e.Code)) > l.MaxCode {
-		return nil, nil, problem.TooLarge("code", "is larger than %d bytes", l.MaxCode)
+		return nil, problem.TooLarge("code", "is larger than %d bytes", l.MaxCode)
 	}
 	o := &executor.Order{Code: &e.Code, Language: &e.Language, Dependencies: e.Dependencies, Base: l.Base}
 	if e.Session != "" {
@@ -71,41 +68,37 @@ func (l *Local) run(ctx context.Context, e Execution, said func(string)) (*execu
 	}
 	run, err := l.Executor.Begin(ctx, l.Caller, o)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer run.Leave()
-	run.Start(sayer(said))
+	*who = append(*who, slog.String("run", run.ID))
+	run.Start(sayer{said: said})
 	reply, err := run.Wait(ctx)
 	if err != nil {
-		return run, nil, err
+		return nil, err
 	}
-	return run, reply.Bytes(), nil
+	return reply.Bytes(), nil
 }
 
 // sayer hears of the text that a run puts out.
-type sayer func(string)
+type sayer struct {
+	executor.Silence
+	said func(string)
+}
 
 // Install implements executor.Listener.
-func (s sayer) Install(text string) { s(text) }
+func (s sayer) Install(text string) { s.said(text) }
 
 // Output implements executor.Listener.
 func (s sayer) Output(entry any) {
 	if text, ok := entry.(executor.StreamOutput); ok {
-		s(text.Text)
+		s.said(text.Text)
 	}
 }
 
-// Accepted implements executor.Listener.
-func (sayer) Accepted() {}
-
-// Clear implements executor.Listener.
-func (sayer) Clear(int) {}
-
-// File implements executor.Listener.
-func (sayer) File(executor.File) {}
-
 // OpenSession implements Service.
-func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (*OpenedSession, error) {
+func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (_ *client.Session, err error) {
+	defer l.tell(ctx, &err, new([]slog.Attr))
 	o := &executor.SessionOrder{Dependencies: r.Dependencies}
 	if r.Language != "" {
 		o.Language = &r.Language
@@ -115,19 +108,20 @@ func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (*OpenedSessi
 	}
 	session, err := l.Executor.OpenSession(ctx, l.Caller, o)
 	if err != nil {
-		return nil, l.refuse(ctx, err)
+		return nil, err
 	}
 	info := session.Info()
-	return &OpenedSession{info.ID, info.Language, executor.Stamp(info.Expires), info.Idle.Seconds()}, nil
+	return &client.Session{ID: info.ID, Language: info.Language, ExpiresAt: executor.Stamp(info.Expires), IdleSeconds: info.Idle.Seconds()}, nil
 }
 
 // CloseSession implements Service.
-func (l *Local) CloseSession(ctx context.Context, id string) error {
+func (l *Local) CloseSession(ctx context.Context, id string) (err error) {
+	defer l.tell(ctx, &err, inSession(id))
 	session, err := l.Executor.FindSession(l.Caller, id)
-	if err == nil {
-		err = session.Close(ctx)
+	if err != nil {
+		return err
 	}
-	return l.refuse(ctx, err, slog.String("session", id))
+	return session.Close(ctx)
 }
 
 // files returns a session, within a place for its files, which leave gives back.
@@ -139,12 +133,8 @@ func (l *Local) files(id string) (session *executor.Session, leave func(), err e
 }
 
 // ListFiles implements Service.
-func (l *Local) ListFiles(ctx context.Context, id, folder string) (FileList, error) {
-	list, err := l.listFiles(ctx, id, folder)
-	return list, l.refuse(ctx, err, slog.String("session", id))
-}
-
-func (l *Local) listFiles(ctx context.Context, id, folder string) (list FileList, err error) {
+func (l *Local) ListFiles(ctx context.Context, id, folder string) (list client.FileList, err error) {
+	defer l.tell(ctx, &err, inSession(id))
 	session, leave, err := l.files(id)
 	if err != nil {
 		return list, err
@@ -154,24 +144,20 @@ func (l *Local) listFiles(ctx context.Context, id, folder string) (list FileList
 		return list, err
 	}
 	files, more, err := session.ListFiles(ctx, folder, true)
-	list = FileList{[]FileEntry{}, more}
+	list = client.FileList{Files: []client.FileEntry{}, More: more}
 	for _, f := range files {
 		list.Files = append(list.Files, entryOf(f))
 	}
 	return list, err
 }
 
-func entryOf(f executor.FileEntry) FileEntry {
-	return FileEntry{f.Path, string(f.Kind), f.Bytes, f.MediaType, f.ModifiedAt}
+func entryOf(f executor.FileEntry) client.FileEntry {
+	return client.FileEntry{Path: f.Path, Kind: string(f.Kind), Bytes: f.Bytes, MediaType: f.MediaType, ModifiedAt: f.ModifiedAt}
 }
 
 // ReadFile implements Service.
-func (l *Local) ReadFile(ctx context.Context, id, path string) (*File, error) {
-	file, err := l.readFile(ctx, id, path)
-	return file, l.refuse(ctx, err, slog.String("session", id))
-}
-
-func (l *Local) readFile(ctx context.Context, id, path string) (*File, error) {
+func (l *Local) ReadFile(ctx context.Context, id, path string) (_ *client.Content, err error) {
+	defer l.tell(ctx, &err, inSession(id))
 	session, leave, err := l.files(id)
 	if err != nil {
 		return nil, err
@@ -186,7 +172,7 @@ func (l *Local) readFile(ctx context.Context, id, path string) (*File, error) {
 		leave()
 		return nil, err
 	}
-	return &File{f.MediaType, f.Size, placed{f, leave}}, nil
+	return &client.Content{ReadCloser: placed{f, leave}, MediaType: f.MediaType, Bytes: f.Size}, nil
 }
 
 // placed is a content that has a place until it is closed.
@@ -206,17 +192,14 @@ func below(path string) string {
 }
 
 // WriteFile implements Service.
-func (l *Local) WriteFile(ctx context.Context, id, path, content string) (*FileEntry, error) {
-	written, err := l.writeFile(ctx, id, below(path), content)
-	return written, l.refuse(ctx, err, slog.String("session", id))
-}
-
-func (l *Local) writeFile(ctx context.Context, id, name, content string) (*FileEntry, error) {
+func (l *Local) WriteFile(ctx context.Context, id, path, content string) (_ *client.FileEntry, err error) {
+	defer l.tell(ctx, &err, inSession(id))
 	session, leave, err := l.files(id)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	name := below(path)
 	if _, why := executor.CleanName(name); why != "" {
 		return nil, problem.Malformed("path", "%s", why)
 	}

@@ -1,10 +1,12 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,25 +15,28 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"notebox/agent/remote"
+	"notebox/client"
 )
 
-// doerFunc answers requests without a network.
-type doerFunc func(*http.Request) (status int, body string)
-
-func (f doerFunc) Do(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	status, body := f(r)
-	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+// elsewhere is a notebox that always gives one answer; asked has what it was asked last.
+func elsewhere(t *testing.T, mediaType, answer string) (api API, asked *string) {
+	asked = new(string)
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*asked = r.RequestURI
+		w.Header().Set("Content-Type", mediaType)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(ts.Close)
+	return API{remote.New(client.Options{BaseURL: ts.URL})}, asked
 }
 
 const oneLanguage = `{"environments":[{"language":"python","display_name":"Python 3"}],"limits":{"timeout_seconds":30,"max_timeout_seconds":300}}`
 
 func TestSessionsExpire(t *testing.T) {
-	h := NewHandler(func(http.Header, string) (Service, error) {
-		return API{Base: "http://localhost", Doer: doerFunc(func(*http.Request) (int, string) { return 200, oneLanguage })}, nil
-	}, nil)
+	api, _ := elsewhere(t, "application/json", oneLanguage)
+	h := NewHandler(func(http.Header, string) (Service, error) { return api, nil }, nil)
 	h.idle = 50 * time.Millisecond
 	defer h.Close()
 	send := func(body, id string) *httptest.ResponseRecorder {
@@ -42,9 +47,7 @@ func TestSessionsExpire(t *testing.T) {
 			r.Header.Set(idHeader, id)
 		}
 		w := httptest.NewRecorder()
-		served, err := h.Serve(w, r, "", "http://localhost")
-		require.True(t, served)
-		require.NoError(t, err)
+		require.NoError(t, h.Serve(w, r, "", "http://localhost"))
 		return w
 	}
 	began := send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, "")
@@ -53,6 +56,38 @@ func TestSessionsExpire(t *testing.T) {
 	require.NotEmpty(t, id)
 	require.Eventually(t, func() bool { return h.owners.all[""].sessions() == 0 }, time.Minute, 10*time.Millisecond)
 	require.Equal(t, http.StatusNotFound, send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`, id).Code)
+}
+
+// TestOlderNotebox: it has sessions, of which it does not tell.
+func TestOlderNotebox(t *testing.T) {
+	for answer, want := range map[string]bool{
+		oneLanguage: true, strings.Replace(oneLanguage, "300", `300,"sessions":false`, 1): false, strings.Replace(oneLanguage, "300", `300,"sessions":true`, 1): true,
+	} {
+		api, _ := elsewhere(t, "application/json", answer)
+		about, err := api.About(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, about.Sessions, answer)
+	}
+}
+
+// TestProxyOfANotebox: what it answers in the notebox's place is told.
+func TestProxyOfANotebox(t *testing.T) {
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(522)
+		_, _ = io.WriteString(w, "the origin timed out")
+	}))
+	defer ts.Close()
+	_, err := NewServer(t.Context(), API{remote.New(client.Options{BaseURL: ts.URL})}, nil, Options{})
+	require.EqualError(t, err, "522 status code 522 the origin timed out")
+}
+
+// TestPanicsAreNoCalls: a call that panics is not logged as one that went well.
+func TestPanicsAreNoCalls(t *testing.T) {
+	var log bytes.Buffer
+	l := &Local{Log: slog.New(slog.NewTextHandler(&log, nil))} // without an executor
+	require.Panics(t, func() { _, _ = l.Run(t.Context(), Execution{Code: "1"}, nil) })
+	require.Panics(t, func() { _ = l.CloseSession(t.Context(), "s") })
+	require.Empty(t, log.String())
 }
 
 func TestNamesOfTools(t *testing.T) {
@@ -91,10 +126,14 @@ func TestExecutions(t *testing.T) {
 }
 
 func TestPathsOfFiles(t *testing.T) {
+	api, asked := elsewhere(t, "text/plain", "")
 	for path, want := range map[string]string{
 		"a/b.txt": "a/b.txt", "/mnt/data/a": "a", "/a": "a", "a b?.txt": "a%20b%3F.txt", "../x": "%2E%2E/x", "": "",
 	} {
-		require.Equal(t, "/v1/sessions/s%2F1/files/"+want, filePath("s/1", path))
+		file, err := api.ReadFile(t.Context(), "s/1", path)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+		require.Equal(t, "/v1/sessions/s%2F1/files/"+want, *asked)
 	}
 }
 
@@ -103,15 +142,15 @@ func TestEvents(t *testing.T) {
 		{"to its end", "event: output\ndata: {\"type\":\"stream\",\"text\":\"a\"}\n\n: alive\n\nevent: done\ndata: {\"id\":\"x\"}\n\n", `{"id":"x"}`, ""},
 		{"with packages", "event: install\ndata: {\"text\":\"a\"}\n\nevent: done\ndata: {\"id\":\"x\"}\n\n", `{"id":"x"}`, ""},
 		{"an error", "event: error\ndata: {\"status\":503,\"detail\":\"full\"}\n\n", "", "full"},
-		{"cut off", "event: done\ndata: {", "", errReply.Error()},
-		{"no events", "hello", "", errReply.Error()},
+		{"cut off", "event: done\ndata: {", "", "notebox's answer cannot be read: unexpected end of JSON input"},
+		{"no events", "hello", "", "notebox's answer cannot be read: the events broke off"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			api := API{Base: "http://x", Doer: doerFunc(func(*http.Request) (int, string) { return 200, c.stream })}
+			api, _ := elsewhere(t, "text/event-stream", c.stream)
 			said := ""
 			reply, err := api.Run(context.Background(), Execution{Code: "x"}, func(text string) { said += text })
 			if c.failure != "" {
-				require.ErrorContains(t, err, c.failure)
+				require.EqualError(t, err, c.failure)
 				return
 			}
 			require.NoError(t, err)

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"notebox/agent/tool"
+	"notebox/client"
 )
 
 // Bounds on the parts of one result.
@@ -23,8 +23,6 @@ const (
 
 // imageTypes are the media types that clients show.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
-
-func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // outcome is the structured content of a run: no base64, and no HTML of the program's.
 type outcome struct {
@@ -153,7 +151,7 @@ func (s *server) result(raw []byte) (*sdk.CallToolResult, error) {
 	}
 	var o outcome
 	if err := json.Unmarshal(raw, &o); err != nil {
-		return nil, errors.Join(errReply, err)
+		return nil, fmt.Errorf("%w: %w", client.ErrUnread, err)
 	}
 	o.Text = tool.Text(r, tool.Options{Budget: s.budget})
 	content := []sdk.Content{&sdk.TextContent{Text: o.Text}}

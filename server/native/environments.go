@@ -86,9 +86,9 @@ func (s *handler) listEnvironments(c echo.Context) error {
 			installs = &dependenciesEntry{e.Dependencies.Notation, s.Dependencies.Allowed()}
 		}
 		answer.Environments = append(answer.Environments, environmentEntry{
-			Name: e.Name, Language: e.Language, Aliases: executor.OrEmpty(e.Aliases), Default: i == 0, Available: s.Available(e.Name),
+			Name: e.Name, Language: e.Language, Aliases: append([]string{}, e.Aliases...), Default: i == 0, Available: s.Available(e.Name),
 			DisplayName: e.DisplayName, Kernel: e.Kernel.Name, FileExtension: e.FileExtension,
-			MediaTypes: executor.OrEmpty(e.MediaTypes), Packages: executor.OrEmpty(e.Packages), Notes: executor.OrEmpty(e.Notes), Dependencies: installs,
+			MediaTypes: append([]string{}, e.MediaTypes...), Packages: append([]environments.Package{}, e.Packages...), Notes: append([]string{}, e.Notes...), Dependencies: installs,
 		})
 	}
 	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)

@@ -35,7 +35,7 @@ func (s *handler) execute(c echo.Context) error {
 	defer run.Leave()
 	switch {
 	case w.async:
-		return s.answerAccepted(c, run, w)
+		return s.answerAccepted(c, run)
 	case web.WantsEvents(c.Request().Header):
 		return s.answerEvents(c, run)
 	}

@@ -28,9 +28,9 @@ type ExecutionState struct {
 
 // answerAccepted answers a request with respond-async (RFC 7240). It has been
 // accepted when all that it names is there, and a lease tells others of it.
-func (s *handler) answerAccepted(c echo.Context, run *executor.Run, w wishes) error {
+func (s *handler) answerAccepted(c echo.Context, run *executor.Run) error {
 	run.Start(executor.Silence{})
-	hasEnded, err := run.Accepted(c.Request().Context(), w.key != "")
+	hasEnded, err := run.Accepted(c.Request().Context())
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ func (s *handler) readRequest(r *http.Request, work *intake.Workspace) (*executo
 	var req *request
 	switch {
 	case mediaType == "application/json":
-		req, err = s.readJSON(r, work)
+		req = new(request)
+		err = s.Bodies.Object(r, work, req, func() error { return req.Files.MoveTo(&req.inputs, work) })
 	case mediaType == body.FormType:
 		req, err = s.readForm(r, params["boundary"], work)
 	case mediaType == notebookType || s.isCode(mediaType):
@@ -104,11 +105,14 @@ func (s *handler) formsTaken() string {
 	return "supported are " + strings.Join(slices.Compact(types), ", ")
 }
 
+// rawQuery are the fields that stand in the query if the body is the code itself.
+var rawQuery = []string{"language", "timeout", "stop_on_error", "session"}
+
 // readQuery takes the query's "images", the one parameter of every form, and
 // refuses what no form knows: a typing error must not be a silent default.
 func (req *request) readQuery(query url.Values) error {
 	for name, values := range query {
-		raw := req.mediaType != "" && slices.Contains([]string{"language", "timeout", "stop_on_error", "session"}, name)
+		raw := req.mediaType != "" && slices.Contains(rawQuery, name)
 		switch {
 		case name != "images" && !raw:
 			return problem.Malformed("query", "there is no parameter %s", problem.Quote(name))
@@ -126,11 +130,14 @@ func (req *request) readQuery(query url.Values) error {
 	return nil
 }
 
-// textParts are the parts of a form that are fields, in the order in which
-// errors in them are told.
-var textParts = []string{
-	"code", "cells", "notebook", "entrypoint", "language", "files", "env", "dependencies",
-	"network", "timeout", "session", "stop_on_error",
+// fields are those of a form, in the order in which errors in them are told.
+func (req *request) fields() body.Fields {
+	return body.Fields{
+		body.TextField("code", &req.Code), body.JSONField("cells", &req.Cells), body.JSONField("notebook", &req.Notebook),
+		body.TextField("entrypoint", &req.Entrypoint), body.TextField("language", &req.Language), body.JSONField("files", &req.Files),
+		body.JSONField("env", &req.Env), body.JSONField("dependencies", &req.Dependencies), body.BoolField("network", &req.Network),
+		body.SecondsField("timeout", &req.Timeout), body.TextField("session", &req.Session), body.BoolField("stop_on_error", &req.StopOnError),
+	}
 }
 
 // readForm takes a form whose parts have the names of the JSON's fields. cells,
@@ -139,52 +146,9 @@ var textParts = []string{
 // workspace as they arrive, texts are looked at when all has arrived.
 func (s *handler) readForm(r *http.Request, boundary string, work *intake.Workspace) (*request, error) {
 	req := new(request)
-	f := &body.Form{Of: s.Bodies, Work: work, Names: textParts, Inputs: &req.inputs, Set: req.setPart}
+	f := &body.Form{Of: s.Bodies, Work: work, Fields: req.fields(), Inputs: &req.inputs}
 	if err := f.Read(r, boundary); err != nil {
 		return nil, err
 	}
-	return req, req.takeFiles(work)
-}
-
-func (req *request) setPart(name string, raw []byte) (err error) {
-	switch name {
-	case "code":
-		req.Code = new(body.Text(raw))
-	case "cells":
-		err = body.DecodeJSON(name, raw, &req.Cells)
-	case "notebook":
-		err = body.DecodeJSON(name, raw, &req.Notebook)
-	case "entrypoint":
-		req.Entrypoint = new(body.Text(raw))
-	case "language":
-		req.Language = new(body.Text(raw))
-	case "files":
-		err = body.DecodeJSON(name, raw, &req.Files)
-	case "env":
-		err = body.DecodeJSON(name, raw, &req.Env)
-	case "dependencies":
-		err = body.DecodeJSON(name, raw, &req.Dependencies)
-	case "network":
-		req.Network, err = body.ParseBool(name, string(raw))
-	case "timeout":
-		req.Timeout, err = body.ParseSeconds(name, string(raw))
-	case "session":
-		req.Session = new(body.Text(raw))
-	case "stop_on_error":
-		req.StopOnError, err = body.ParseBool(name, string(raw))
-	}
-	return err
-}
-
-func (s *handler) readJSON(r *http.Request, work *intake.Workspace) (*request, error) {
-	req := new(request)
-	return req, s.Bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
-}
-
-// takeFiles moves Files to the inputs; a form's file parts may be there already.
-// Large ones go to the workspace: they would else be in memory while the run waits.
-func (req *request) takeFiles(work *intake.Workspace) error {
-	err := body.TakeFiles(&req.inputs, req.Files, work)
-	req.Files = nil
-	return err
+	return req, req.Files.MoveTo(&req.inputs, work)
 }

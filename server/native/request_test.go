@@ -15,13 +15,13 @@ import (
 func TestLargeInputsAreNotKeptInMemory(t *testing.T) {
 	in, err := intake.New(t.TempDir(), 1, func() bool { return false }, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	work := in.Spool()
+	work := in.Aside()
 	content := strings.Repeat("QUFB", intake.SpoolMemory) // of three bytes each
 	req := &request{Files: []body.File{
 		{Name: new(body.Text("small")), Content: new(body.Text("QUFB"))},
 		{Name: new(body.Text("large")), Content: new(body.Text(content))},
 	}}
-	require.NoError(t, req.takeFiles(work))
+	require.NoError(t, req.Files.MoveTo(&req.inputs, work))
 	files := map[string]string{}
 	for _, input := range req.inputs.Spec() {
 		f, err := input.Open()

@@ -3,6 +3,7 @@ package native
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"unicode/utf8"
 
 	"notebox/executor/intake"
@@ -13,35 +14,21 @@ import (
 // readCode takes a body that is the code itself, or a notebook; what else there is to say
 // stands in the query.
 func (s *handler) readCode(r *http.Request, mediaType string, query url.Values, work *intake.Workspace) (*request, error) {
-	if r.ContentLength > s.MaxBody {
-		return nil, problem.TooLarge("", "the body is larger than %d bytes", s.MaxBody)
+	if err := s.Bodies.Fits(r); err != nil { // before the query, whatever is wrong with that
+		return nil, err
 	}
 	req := &request{mediaType: mediaType}
-	var err error
-	if query.Has("language") {
-		req.Language = new(body.Text(query.Get("language")))
-	}
-	if query.Has("timeout") {
-		if req.Timeout, err = body.ParseSeconds("timeout", query.Get("timeout")); err != nil {
-			return nil, err
+	for _, f := range req.fields() {
+		if query.Has(f.Name) && slices.Contains(rawQuery, f.Name) {
+			if err := f.Set([]byte(query.Get(f.Name))); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if query.Has("stop_on_error") {
-		if req.StopOnError, err = body.ParseBool("stop_on_error", query.Get("stop_on_error")); err != nil {
-			return nil, err
-		}
-	}
-	if query.Has("session") {
-		req.Session = new(body.Text(query.Get("session")))
-	}
-	sent, err := work.Spool(http.MaxBytesReader(nil, r.Body, s.MaxBody))
-	if err != nil {
-		return nil, body.Problem(err, body.NotWhole)
-	}
-	return req, s.Bodies.WithText(r, work, sent, func(raw []byte) error {
+	return req, s.Bodies.Text(r, work, func(raw []byte) error {
 		switch {
 		case len(raw) == 0:
-			return problem.Malformed("", "the body is empty")
+			return body.Empty()
 		case mediaType == notebookType:
 			req.Notebook = raw // which Adopt checks
 		case !utf8.Valid(raw):

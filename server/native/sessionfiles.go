@@ -48,7 +48,7 @@ func (s *handler) listSessionFiles(c echo.Context) error {
 	}
 	recursive := new(bool)
 	if query.Has("recursive") {
-		if recursive, err = body.ParseBool("recursive", query.Get("recursive")); err != nil {
+		if err := body.BoolField("recursive", &recursive).Set([]byte(query.Get("recursive"))); err != nil {
 			return err
 		}
 	}

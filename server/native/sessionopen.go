@@ -26,28 +26,13 @@ type sessionRequest struct {
 	inputs executor.Inputs // Files, and the file parts of a form
 }
 
-// sessionParts are the parts of a form that are fields, in the order in which errors in
-// them are told.
-var sessionParts = []string{"language", "ttl", "idle", "files", "env", "dependencies", "network"}
-
-func (req *sessionRequest) setPart(name string, raw []byte) (err error) {
-	switch name {
-	case "language":
-		req.Language = new(body.Text(raw))
-	case "ttl":
-		req.TTL, err = body.ParseSeconds(name, string(raw))
-	case "idle":
-		req.Idle, err = body.ParseSeconds(name, string(raw))
-	case "files":
-		err = body.DecodeJSON(name, raw, &req.Files)
-	case "env":
-		err = body.DecodeJSON(name, raw, &req.Env)
-	case "dependencies":
-		err = body.DecodeJSON(name, raw, &req.Dependencies)
-	case "network":
-		req.Network, err = body.ParseBool(name, string(raw))
+// fields are those of a form, in the order in which errors in them are told.
+func (req *sessionRequest) fields() body.Fields {
+	return body.Fields{
+		body.TextField("language", &req.Language), body.SecondsField("ttl", &req.TTL), body.SecondsField("idle", &req.Idle),
+		body.JSONField("files", &req.Files), body.JSONField("env", &req.Env), body.JSONField("dependencies", &req.Dependencies),
+		body.BoolField("network", &req.Network),
 	}
-	return err
 }
 
 // readSessionRequest decodes the body in either form; one without a body asks for
@@ -65,9 +50,9 @@ func (s *handler) readSessionRequest(r *http.Request, work *intake.Workspace) (*
 	case r.ContentLength == 0:
 		return req, nil
 	case mediaType == "application/json":
-		err = s.Bodies.Object(r, work, req, func() error { return req.takeFiles(work) })
+		err = s.Bodies.Object(r, work, req, func() error { return req.Files.MoveTo(&req.inputs, work) })
 	case mediaType == body.FormType:
-		f := &body.Form{Of: s.Bodies, Work: work, Names: sessionParts, Inputs: &req.inputs, Set: req.setPart}
+		f := &body.Form{Of: s.Bodies, Work: work, Fields: req.fields(), Inputs: &req.inputs}
 		err = f.Read(r, params["boundary"])
 	default:
 		err = body.UnsupportedMedia("Content-Type: a session is opened with application/json, %s, or no body", body.FormType)
@@ -75,14 +60,7 @@ func (s *handler) readSessionRequest(r *http.Request, work *intake.Workspace) (*
 	if err != nil {
 		return nil, err
 	}
-	return req, req.takeFiles(work)
-}
-
-// takeFiles moves Files to the inputs.
-func (req *sessionRequest) takeFiles(work *intake.Workspace) error {
-	err := body.TakeFiles(&req.inputs, req.Files, work)
-	req.Files = nil
-	return err
+	return req, req.Files.MoveTo(&req.inputs, work)
 }
 
 // openSession answers POST /v1/sessions.

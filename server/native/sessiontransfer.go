@@ -28,7 +28,7 @@ func readSmall(r *http.Request, most int64) ([]byte, error) {
 		return nil, body.Problem(err, body.NotWhole)
 	}
 	if len(raw) == 0 {
-		return nil, problem.Malformed("", "the body is empty")
+		return nil, body.Empty()
 	}
 	return raw, nil
 }

@@ -27,7 +27,8 @@ type asset struct {
 const assetPolicy = "default-src 'none'; frame-ancestors 'none'"
 
 func newAsset(mediaType, policy string, content []byte) *asset {
-	return &asset{mediaType: mediaType, policy: policy, tag: tagOf(content), plain: func() []byte { return content }}
+	sum := sha256.Sum256(content)
+	return &asset{mediaType: mediaType, policy: policy, tag: hex.EncodeToString(sum[:16]), plain: func() []byte { return content }}
 }
 
 // mediaTypes are those of the files in assets and own, and there are no others.
@@ -76,11 +77,6 @@ func unpack(content []byte) []byte {
 		panic(fmt.Errorf("pages: an embedded file is broken: %w", err))
 	}
 	return plain
-}
-
-func tagOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:16])
 }
 
 // acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3): what is named counts

@@ -14,7 +14,7 @@ import (
 type Document struct {
 	Name  string // in the page's address: ?api=NAME
 	Title string
-	Path  string // where it is served, without a slash at its beginning
+	Path  string // where it is served
 }
 
 // Pages are the two pages for some documents.
@@ -82,7 +82,7 @@ func render(with page) map[string]*asset {
 			fmt.Fprintf(&library, "<script defer src=\"docs/%s\"></script>\n", with.Library)
 		}
 		filled := strings.NewReplacer(
-			"{title}", html.EscapeString(document.Title), "{name}", html.EscapeString(document.Name), "{path}", html.EscapeString(document.Path),
+			"{title}", html.EscapeString(document.Title), "{name}", html.EscapeString(document.Name), "{path}", html.EscapeString(strings.TrimPrefix(document.Path, "/")),
 			"{documents}", links.String(), "{styles}", styles.String(), "{library}", library.String(), "{script}", with.Script,
 			"{other}", with.Other, "{otherDoes}", with.OtherDoes, "{licence}", with.Licence, "{tool}", with.Tool,
 		).Replace(pageHTML)

@@ -6,7 +6,7 @@ import (
 	"notebox/executor/intake"
 )
 
-// backlog is what a client has not read yet, first in, first out: at most intake.SpoolMemory
+// Backlog is what a client has not read yet, first in, first out: at most intake.SpoolMemory
 // bytes of it in memory, the rest in a file of work. If the disk takes no more, the rest
 // stays in memory: a reply that is there is not lost for it.
 type Backlog struct {
@@ -20,7 +20,7 @@ type Backlog struct {
 	piece    []byte // for what is read of file
 }
 
-// add takes all of p.
+// Add takes all of p.
 func (b *Backlog) Add(p []byte) {
 	if b.from == b.to && len(b.Rest) == 0 && len(b.Head)+len(p) <= intake.SpoolMemory {
 		b.Head = append(b.Head, p...)
@@ -45,8 +45,8 @@ func (b *Backlog) spill(p []byte) (n int, err error) {
 	return n, err
 }
 
-// next takes the oldest bytes, at most writePiece of them, or none if there are none.
-// They may be used until the next call of next.
+// Next takes the oldest bytes, at most WritePiece of them, or none if there are none.
+// They may be used until the next call of Next.
 func (b *Backlog) Next() (p []byte, err error) {
 	switch {
 	case len(b.Head) > 0:
@@ -71,13 +71,13 @@ func (b *Backlog) Next() (p []byte, err error) {
 	return p, err
 }
 
-// size is how many bytes there are.
+// Size is how many bytes there are.
 func (b *Backlog) Size() int64 { return int64(len(b.Head)) + b.spooled() }
 
 // spooled is how many of them are no longer small enough for memory.
 func (b *Backlog) spooled() int64 { return b.to - b.from + int64(len(b.Rest)) }
 
-// close forgets all.
+// Close forgets all.
 func (b *Backlog) Close() error {
 	work := b.Work
 	if b.file != nil {

@@ -63,5 +63,5 @@ func FuzzBacklog(f *testing.F) {
 func newSpool(t *testing.T, dir string) *intake.Workspace {
 	i, err := intake.New(dir, 1, func() bool { return false }, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	return i.Spool()
+	return i.Aside()
 }

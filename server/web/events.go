@@ -64,26 +64,32 @@ type EventStream struct {
 // errLagging is a client whose backlog is full.
 var errLagging = errors.New("the events wait for a client that does not read them")
 
-// StreamRun answers a request with a run's events. run returns the reply, which may be
-// read until StreamRun returns, and must have told all to its listener then. gone is called, perhaps more than once, where the
-// client can get no more of it: it left, or does not keep up. It must not wait.
+// StreamRun is Stream of a run.
 func (k *Kit) StreamRun(c echo.Context, id string, limits runner.Limits, gone func(), run func(executor.Listener) (io.Reader, error)) error {
-	e := k.NewEventStream(c, id, 2*limits.Output+backlogSlack, gone)
-	defer e.End(nil)
+	return k.Stream(c, id, 2*limits.Output+backlogSlack, gone, func(e *EventStream) (io.Reader, error) { return run(e) })
+}
+
+// Stream answers a request with events. do puts them, and returns the answer, a line of JSON
+// which may be read until Stream returns. do must have put all events before it returns. At most so many bytes wait for the client. gone is
+// called, perhaps more than once, if the client can get no more: it left, or does not keep
+// up. It must not wait.
+func (k *Kit) Stream(c echo.Context, id string, most int64, gone func(), do func(*EventStream) (io.Reader, error)) error {
+	e := k.newEventStream(c, id, most, gone)
+	defer e.end(nil)
 	var answer io.Reader
 	err := RecoverPanic(func(echo.Context) (err error) {
-		answer, err = run(e)
+		answer, err = do(e)
 		return err
 	})(c)
 	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
 		err = k.Executor.WhyNot(ctx, err)
-		e.End(Problem(err))
+		e.end(Problem(err))
 		return err // which is answered as ever where nothing was sent
 	}
-	return e.Finish(answer)
+	return e.finish(answer)
 }
 
-func (k *Kit) NewEventStream(c echo.Context, id string, most int64, gone func()) *EventStream {
+func (k *Kit) newEventStream(c echo.Context, id string, most int64, gone func()) *EventStream {
 	e := &EventStream{
 		response: c.Response(), out: OutgoingOf(c), id: id, most: most, gone: gone,
 		right: make(chan struct{}, 1), wake: make(chan struct{}, 1), ended: make(chan struct{}),
@@ -120,21 +126,20 @@ func (e *EventStream) Put(name string, data any) {
 	}
 }
 
-// Finish adds the event done, whose data is a line of JSON, and waits as End does. The
+// finish adds the event done, whose data is a line of JSON, and waits as end does. The
 // event is not bounded: without a stream the reply would be as large.
-func (e *EventStream) Finish(answer io.Reader) error {
+func (e *EventStream) finish(answer io.Reader) error {
 	e.mu.Lock()
 	if !e.over {
 		e.done = answer
 	}
 	e.mu.Unlock()
-	return e.End(nil)
+	return e.end(nil)
 }
 
-// End waits until everything is on its way, which is p as the last event, where
-// p is given and anything else was sent. The error is why the client does not get
-// all.
-func (e *EventStream) End(p *problem.Error) error {
+// end waits until everything is on its way. If p is given and anything else was sent, p is
+// the last event. The error is why the client does not get all.
+func (e *EventStream) end(p *problem.Error) error {
 	e.mu.Lock()
 	if !e.over && p != nil && (e.begun || len(e.backlog) > 0) {
 		e.add(errorEvent(p))

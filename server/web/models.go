@@ -1,13 +1,16 @@
 package web
 
 import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
 	"notebox/access"
 	"notebox/agent/tool"
 	"notebox/environments"
 	"notebox/executor"
 	"notebox/executor/problem"
-	"slices"
-	"strings"
 )
 
 // ToolLanguage is what the tool runs where neither the application nor the model says it.
@@ -55,7 +58,7 @@ func (k *Kit) LanguagesOf(caller *access.Caller, there func(*environments.Enviro
 		if !caller.Sees(e.Name, e.Language) || !there(e) {
 			continue
 		}
-		l := tool.Language{Name: e.Language, Aliases: e.Aliases, Title: e.DisplayName, Packages: packageNames(e), Notes: e.Notes}
+		l := tool.Language{Name: e.Language, Aliases: e.Aliases, Title: e.DisplayName, Packages: e.PackageNames(), Notes: e.Notes}
 		if k.Executor.CanInstall(e) {
 			l.Dependencies, l.Allowed = e.Dependencies.Notation, k.Dependencies.Allowed()
 		}
@@ -64,11 +67,18 @@ func (k *Kit) LanguagesOf(caller *access.Caller, there func(*environments.Enviro
 	return all
 }
 
-func packageNames(env *environments.Environment) (names []string) {
-	for _, p := range env.Packages {
-		names = append(names, p.Name)
+// OfModel is what a model is told of an error that it can do something about, nil of another.
+// The program cannot be run, or its packages cannot be installed, also while the registry is
+// away. The model goes on without packages.
+func OfModel(err error) error {
+	var p *problem.Error
+	switch {
+	case errors.As(err, &p) && p.OfPackages():
+		return tool.PackagesError("%s", p.Detail())
+	case errors.As(err, &p) && p.Field == "code" && p.Status < http.StatusInternalServerError:
+		return &tool.CallError{Reason: "its program " + p.Text}
 	}
-	return names
+	return nil
 }
 
 // ToolResult is what a message tells of a reply.

@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// outgoingKey is where a request's *outgoing is kept in its echo.Context.
+// outgoingKey is where a request's *Outgoing is kept in its echo.Context.
 const outgoingKey = "outgoing"
 
 // Outgoing is an answer on its way to its client. No handler waits for a client to read:
@@ -48,7 +48,7 @@ func (u *Unread) Deliver(next echo.HandlerFunc) echo.HandlerFunc {
 		o := &Outgoing{
 			ResponseWriter: c.Response().Writer, log: u.log, unread: u, gone: gone,
 			owner:   func() string { return Owner(c) },
-			backlog: Backlog{Work: u.intake.Spool()},
+			backlog: Backlog{Work: u.intake.Aside()},
 			wake:    make(chan struct{}, 1), ended: make(chan struct{}),
 		}
 		c.SetRequest(c.Request().WithContext(ctx))

@@ -23,7 +23,7 @@ const (
 	bodyRate  = 16 << 10
 	bodySlow  = 1 << 20
 	largeRate = 64 << 10
-	// writeGrace is what a client may take for writePiece bytes of what is sent, and
+	// WriteGrace is what a client may take for WritePiece bytes of what is sent, and
 	// apart from the size for the whole; writeRate the bytes a second that it must read
 	// beyond that. So a small answer may be read at 2 KiB a second, and the larger one
 	// is, the nearer to writeRate: as much as bodies must come with.
@@ -71,7 +71,7 @@ func (p *Pace) Keep(next echo.HandlerFunc) echo.HandlerFunc {
 // NewPace returns the times of a service whose store may stall for so long.
 func NewPace(stall time.Duration) Pace { return Pace{Body: bodyGrace, Write: WriteGrace, Stall: stall} }
 
-// bodyTime is how long so many bytes may take: 25 MiB some 7 minutes, 512 MiB two hours.
+// BodyTime is how long so many bytes may take: 25 MiB some 7 minutes, 512 MiB two hours.
 func BodyTime(bytes int64) time.Duration {
 	return time.Duration(min(bytes, bodySlow)/bodyRate+max(0, bytes-bodySlow)/largeRate) * time.Second
 }
@@ -125,6 +125,7 @@ func Drain(r *http.Request, status int) {
 	}
 }
 
+// PacedWriter gives each piece that it writes a deadline.
 type PacedWriter struct {
 	http.ResponseWriter
 	Conn  *http.ResponseController

@@ -14,8 +14,8 @@ type Answer struct {
 	Body    []byte
 	Took    time.Duration // from the request's begin to the reply's last byte
 	Left    bool          // the request was to leave, and did: there is no answer
-	Reply   *Reply        // where it is one of a run
-	Problem *Problem      // where it is one
+	Reply   *Reply        // if it is one of a run
+	Problem *Problem      // if it is one
 }
 
 // Reply is that of a run, as far as cases look at it.
@@ -93,7 +93,7 @@ func (a *Answer) parse() {
 }
 
 // link returns the URL that the reply has for {file:NAME}, {image:NAME} or
-// {notebook}; empty where it has none.
+// {notebook}; empty if it has none.
 func (a *Answer) link(to string) string {
 	if a == nil || a.Reply == nil {
 		return ""

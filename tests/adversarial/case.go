@@ -49,7 +49,7 @@ type Request struct {
 
 	Code    string         `yaml:"code"`    // the form for most: JSON with this code
 	Cells   []string       `yaml:"cells"`   // or with these cells
-	Timeout float64        `yaml:"timeout"` // seconds, of the run; 120 where not given
+	Timeout float64        `yaml:"timeout"` // seconds, of the run; 120 if not given
 	Fields  map[string]any `yaml:"fields"`  // more fields of that JSON
 
 	Raw      *string   `yaml:"raw"`      // a body as it is

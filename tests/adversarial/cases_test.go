@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// only names the cases to be sent, all where it is empty: -cases 'A1|B.*'.
+// only names the cases to be sent, all if it is empty: -cases 'A1|B.*'.
 var only = flag.String("cases", "", "regular expression of the ids to send")
 
 // show is for who writes a case.
@@ -170,7 +170,7 @@ func (g *group) start(t *testing.T, daemon *Daemon, id string) *Trial {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "state", "secret"), []byte(planted.beside), 0o600))
 	s, err := StartService(planted.program, folder, id, g.settings, planted.env)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Stop(context.Background()) }) // where the test fails before its end
+	t.Cleanup(func() { _ = s.Stop(context.Background()) }) // if the test fails before its end
 	keys, err := os.ReadFile(filepath.Join(folder, "state", "link-keys"))
 	require.NoError(t, err)
 	planted.canary.Watch("the links' keys", strings.TrimSpace(string(keys)))

@@ -80,8 +80,8 @@ func endlessBodies(ctx context.Context, t *Trial) (out []Failure) {
 	return out
 }
 
-// announcedBody says that 10 GB come: where the client asks first, it is told at once;
-// where it does not, soon.
+// announcedBody says that 10 GB come: if the client asks first, it is told at once;
+// if it does not, soon.
 func announcedBody(_ context.Context, t *Trial) (out []Failure) {
 	for _, header := range []string{"Expect: 100-continue\r\n", ""} {
 		conn, err := t.dial(patience)

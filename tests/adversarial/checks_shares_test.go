@@ -122,12 +122,12 @@ func manySessionsOfOneKey(ctx context.Context, t *Trial) []Failure {
 		}
 		a.ask("more than half of all", 429, open)
 		defer b.close(b.ask("another key's", 201, open))
-		b.ask("a second one, where one place is left", 429, open)
+		b.ask("a second one, if one place is left", 429, open)
 		a.ask("still more than half of all", 429, open)
 	})
 }
 
-// sessionsForWantOfRoom has one key ask for sessions where sandboxes are short. Another
+// sessionsForWantOfRoom has one key ask for sessions while sandboxes are short. Another
 // key's only session stays.
 func sessionsForWantOfRoom(ctx context.Context, t *Trial) []Failure {
 	return betweenTwoKeys(ctx, t, "sessions-for-want-of-room", map[string]string{"max-sandboxes": "4", "max-running": "2"}, func(_ *Service, a, b *asker) {

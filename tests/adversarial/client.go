@@ -34,7 +34,7 @@ type Client struct {
 	URL string
 	// Seen is told of every answer, whatever came of it; nil for nobody.
 	Seen func(*Answer)
-	// Transport is one without a proxy and without connections that are kept, where
+	// Transport is one without a proxy and without connections that are kept, if
 	// it is nil: those would be open files of the service.
 	Transport http.RoundTripper
 }

@@ -12,8 +12,8 @@
 //  1. A service with its settings runs: the real program, as a process, with real
 //     containers. Cases with equal settings share one, one after another.
 //  2. A neighbour begins a run of its own and is seen to have begun.
-//  3. The requests are sent, where the case says so in a session that is opened for
-//     them and closed after them, and each answer is held against what is expected.
+//  3. The requests are sent, in a session that is opened and closed for them if the
+//     case says so, and each answer is held against what is expected.
 //  4. The invariant is looked at: the neighbour printed what it had to; the next
 //     run of 1+1 succeeds; no container, process or file of the runs is left; the
 //     service's memory, goroutines and open files are where they were.

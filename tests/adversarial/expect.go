@@ -13,7 +13,7 @@ import (
 
 // Expect is the outcome of one request. What is not given is not looked at.
 type Expect struct {
-	Status list[int]    `yaml:"status"` // of HTTP; 200 where not given; one of them
+	Status list[int]    `yaml:"status"` // of HTTP; 200 if not given; one of them
 	Run    list[string] `yaml:"run"`    // the reply's status: one of them
 
 	Text      *Match `yaml:"text"`      // of the reply
@@ -39,7 +39,7 @@ type Expect struct {
 	Outputs *Span `yaml:"outputs"` // how many the reply has
 }
 
-// File is a file or image that the reply names. Bytes is looked at where it is given.
+// File is a file or image that the reply names. Bytes is looked at if it is given.
 type File struct {
 	Path  string `yaml:"path"` // of an image its name
 	Bytes *int64 `yaml:"bytes"`

@@ -16,7 +16,7 @@ func answerTo(status int, contentType, body string) *Answer {
 	return a
 }
 
-// TestExpect: each thing that can be expected is missed where it is not there.
+// TestExpect: each thing that can be expected is missed if it is not there.
 func TestExpect(t *testing.T) {
 	reply := answerTo(200, "application/json; charset=utf-8", `{"id": "run_1", "status": "error", "text": "out\nValueError: boom", "outputs": [{}, {}],
 		"error": {"name": "ValueError", "message": "boom", "traceback": "t"}, "hint": "h", "truncated": true, "images": [],

@@ -47,13 +47,13 @@ const (
 // Holdings are what a service holds of the machine.
 type Holdings struct {
 	Containers  []string // of this service on the daemon, by id
-	Warm        int      // of the containers, ready for a run; -1 where no metric tells
+	Warm        int      // of the containers, ready for a run; -1 if no metric tells
 	Kernels     int      // processes of users in them
 	Strays      []string // processes of users in containers of this service that are gone
 	Uploads     []string // files of what is under way
 	Temporary   []string // files in its temporary folder and parts of files in the store
 	Descriptors int
-	Goroutines  int   // -1 where it has no metrics that tell
+	Goroutines  int   // -1 if it has no metrics that tell
 	Resident    int64 // bytes, now
 	Peak        int64 // bytes, the most it has had
 }
@@ -219,7 +219,7 @@ func status(file string) (p process, err error) {
 	return p, nil
 }
 
-// metric asks the service's metrics for one; -1 where they do not have it.
+// metric asks the service's metrics for one; -1 if they do not have it.
 func (s *Service) metric(ctx context.Context, name string) int {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/metrics", nil)
 	if err != nil {

@@ -75,7 +75,7 @@ func (c *Case) valid(file string) error {
 	return nil
 }
 
-// attempts are the case itself, where it has requests, and its variants.
+// attempts are the case itself, if it has requests, and its variants.
 func (c *Case) attempts() []Variant {
 	if len(c.Requests) == 0 && c.Check == "" {
 		return c.Variants

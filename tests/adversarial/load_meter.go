@@ -70,7 +70,7 @@ func (m *loadMeter) highest() float64 {
 	return m.most
 }
 
-// runnable returns how many threads of this machine run or want to; 0 where that is
+// runnable returns how many threads of this machine run or want to; 0 if that is
 // not told. See proc_stat(5).
 func runnable() int {
 	raw, _ := os.ReadFile("/proc/stat")

@@ -13,7 +13,7 @@ import (
 )
 
 // badLimit is the highest time limit of a bad run under load: what has 120 s alone,
-// so that it meets another guard first, would have a place for as long here where
+// so that it meets another guard first, would have a place for as long here if
 // that guard is wider.
 const badLimit = 10 * time.Second
 
@@ -62,7 +62,7 @@ func badOnes(t *testing.T) []bad {
 	return out
 }
 
-// parts are the requests one by one, or together where one needs the reply to
+// parts are the requests one by one, or together if one needs the reply to
 // another.
 func parts(id string, requests []Request) (out [][]Request) {
 	requests = slices.Clone(requests)

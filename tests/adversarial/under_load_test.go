@@ -44,7 +44,7 @@ var seed = flag.Uint64("seed", 0, "of the requests under load (default: a random
 
 // TestUnderLoad has 16 callers send good requests, and then good and bad ones: the
 // good ones are answered right and in time, nothing is a 5xx, nothing is left. How
-// long they may take is required where NOTEBOX_LOAD_SECONDS says that this is a
+// long they may take is required if NOTEBOX_LOAD_SECONDS says that this is a
 // measurement, as a machine that does other work at the same time tells nothing.
 func TestUnderLoad(t *testing.T) {
 	seconds, measured := loadSeconds, false
@@ -128,7 +128,7 @@ type tally struct {
 	good     []time.Duration // how long each good run took, the wait included
 	bad      map[string]int  // how many of each
 	other    map[string]int  // bad ones whose outcome is not the one of their case
-	statuses map[int]int     // of all requests, by HTTP; 0 where the client left
+	statuses map[int]int     // of all requests, by HTTP; 0 if the client left
 	failures []string
 }
 

@@ -33,7 +33,7 @@ type caller struct {
 	targeter vegeta.Targeter
 }
 
-// newCaller sends to the session, or to none where that is "".
+// newCaller sends to the session, or to none if that is "".
 func newCaller(url string, c benchCase, session string) (*caller, error) {
 	request := map[string]any{"code": c.code}
 	if c.language != "" {

@@ -33,7 +33,7 @@ type Memory struct {
 }
 
 // readMemory reads that of the containers. It needs to be root, or the owner of
-// their processes; where it may not read, Problem says so and there is no error.
+// their processes; if it may not read, Problem says so and there is no error.
 func readMemory(ctx context.Context, ids []string) (*Memory, error) {
 	sum := Memory{Sandboxes: len(ids)}
 	for _, id := range ids {

@@ -13,13 +13,13 @@ func (b *bench) openSessions(ctx context.Context) error {
 	b.callers[wayStep] = map[string]*caller{}
 	for _, c := range b.cases {
 		opening, cancel := context.WithTimeout(ctx, requestTimeout)
-		id, err := b.warm.client().OpenSession(opening, "")
+		session, err := b.warm.client().OpenSession(opening, client.SessionOptions{})
 		cancel()
 		if err != nil {
 			return err
 		}
-		b.sessions = append(b.sessions, id)
-		if b.callers[wayStep][c.name], err = newCaller(b.warm.URL, c, id); err != nil {
+		b.sessions = append(b.sessions, session.ID)
+		if b.callers[wayStep][c.name], err = newCaller(b.warm.URL, c, session.ID); err != nil {
 			return err
 		}
 	}

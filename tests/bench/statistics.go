@@ -23,7 +23,7 @@ func round(x float64, decimals int) float64 {
 	return math.Round(x*scale) / scale
 }
 
-// ratio is 0 where there is nothing to compare with.
+// ratio is 0 if there is nothing to compare with.
 func ratio(a, b float64) float64 {
 	if b <= 0 {
 		return 0

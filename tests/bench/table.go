@@ -106,7 +106,7 @@ func duration(ms float64) string {
 	}
 }
 
-// part shows a share of something; nothing where it was not measured.
+// part shows a share of something; nothing if it was not measured.
 func part(x float64) string {
 	if x == 0 {
 		return ""

@@ -79,7 +79,7 @@ func (d *daemon) start() {
 		"--containerd-namespace", name, "--containerd-plugins-namespace", name+"-plugins",
 		"--log-level", "warn")
 	d.cmd.Stdout, d.cmd.Stderr = log, log
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM} // where these tests are killed
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM} // if these tests are killed
 	begun, ended := make(chan error, 1), make(chan struct{})
 	d.ended = ended
 	cmd := d.cmd

@@ -12,7 +12,7 @@
 //  4. The clock and the store's delays are injected, into the server as a library.
 //
 // A daemon and a file system of one's own need root and Linux; TestMain says so
-// where that is missing. Whatever is left of them at the end fails the tests.
+// if that is missing. Whatever is left of them at the end fails the tests.
 //
 // Faults that are told nearer to what they break have their tests there:
 // runner/docker (G5), server (G12), tests/e2e/operation (G13).

@@ -101,7 +101,7 @@ func cgroupsOf(name string) (found []string) {
 }
 
 // removeCgroups removes them with what is in them, of a container whose daemon was
-// killed: also a process, where the daemon was about to start it.
+// killed: also a process, if the daemon was about to start it.
 func removeCgroups(name string) {
 	for deadline := time.Now().Add(stopTime); time.Now().Before(deadline); time.Sleep(poll) {
 		all := cgroupsOf(name)

@@ -7,7 +7,7 @@ type Links struct {
 	known map[string]string // by each way to write it
 }
 
-// Add takes an address.
+// Add takes an address of HTTP.
 func (l *Links) Add(address string) {
 	if l.known == nil {
 		l.known = map[string]string{}
@@ -46,8 +46,11 @@ func (l *Links) FindIn(written string) (address, rest string) {
 }
 
 // Prefix is the length of the longest address that a text begins with; 0 if it begins with
-// none.
+// none. It looks at all addresses, but only where one may begin.
 func (l *Links) Prefix(text string) (n int) {
+	if !strings.HasPrefix(text, "http") {
+		return 0
+	}
 	for written := range l.known {
 		if len(written) > n && strings.HasPrefix(text, written) {
 			n = len(written)

@@ -27,6 +27,12 @@ func TestLinks(t *testing.T) {
 			require.Equal(t, c.rest, rest)
 		})
 	}
+	l.Add(ours + "&more=1")
+	for text, n := range map[string]int{
+		ours + ", and": len(ours), ours + "&more=1": len(ours + "&more=1"), "so " + ours: 0, "http://other.example/": 0, "": 0,
+	} {
+		require.Equal(t, n, l.Prefix(text), text)
+	}
 	l.Remove(ours)
 	require.Empty(t, l.Find(markdown.Target(ours)))
 }

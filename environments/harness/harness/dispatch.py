@@ -68,6 +68,7 @@ class Dispatcher(Listener):
     """Listens for a session."""
 
     _channels: Channels
+    _gone = ()  # an error of the stream ends the harness, which says so
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
 """Serves a session: job after job, with a kernel and processes that live on in between.
 
-1. The service says session in place of a first job. Where its variables want that, another
+1. The service says session in place of a first job. If its variables want that, another
    kernel is started. The harness says kept.
 2. The dispatcher reads all that comes from then on; this, the main thread, does the jobs.
-3. A job ends by itself, or by an interrupt, or, where that is not heeded, by the end of
-   what it runs in. Where the kernel is no more, another one is started before done.
+3. A job ends by itself, or by an interrupt, or, if that is not heeded, by the end of
+   what it runs in. If the kernel is no more, another one is started before done.
 4. Files that are new since the last job go back; what file operations wrote is not new.
 5. The session ends with its time, or with the stream.
 """
@@ -217,6 +217,7 @@ class Session:
             clock.reason = "cancelled"
         if self._kernel.has_ended():
             clock.kernel_ended = True
+        self._dispatcher.rouse()
         try:
             yield
         finally:
@@ -224,7 +225,7 @@ class Session:
             self._fresh = clock.restarted
 
     def _look_after_kernel(self) -> None:
-        """Start another kernel where the last one has ended by itself."""
+        """Start another kernel if the last one has ended by itself."""
         if self._kernel.settled():
             self._lost = self._gone = True
         self._renew_gone()
@@ -244,7 +245,7 @@ class Session:
             kernel = Kernel(self._choice, self._env, in_session=True)
         self._take(kernel)
         self._gone = False
-        self._display.renew()  # where what ended the kernel ended that, too
+        self._display.renew()  # if what ended the kernel ended that, too
 
     def _restart(self, work: Work) -> None:
         if not self._fresh:

@@ -19,7 +19,7 @@ from harness.job.clock import Clock
 from harness.job.execute import Executor
 from harness.job.job import Job, run_cells, tell
 from harness.job.listener import Listener
-from harness.job.prepare import shadow, suited
+from harness.job.prepare import BadPackagesError, shadow, suited
 from harness.kernel.process import Kernel
 from harness.stream import frames
 from harness.stream.awaiting import await_frame, await_notebook
@@ -56,7 +56,7 @@ def run(
     # variables that are new to it.
     anew, told = shadow(job.inputs, early), kernel.choice.is_python
     kernel = suited(kernel, job.env, proxy, told=told, anew=anew)
-    place(reader, job)
+    place(reader, job, kernel.choice.packages)
     untouched = collector.marks(job.inputs)
     since = time.time_ns()
 
@@ -68,22 +68,31 @@ def run(
     if network:
         network.start()
     outcome = run_cells(nb, executor, clock)
+    starter = listener.leave_display()
     if network:
         network.stop()
     finish(writer, nb, outcome, kernel=kernel, executor=executor, clock=clock)
+    if starter:  # it may have forked the display's server after that
+        starter.join()
+        end_processes()
     collected = collect(writer, untouched, since, job)
     cpu = cgroup.read().cpu_ns - begun  # with what a kernel does at its start and its end
     writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
     listener.join()  # so that nothing that was written is lost
 
 
-def place(reader: frames.Reader, job: Job) -> None:
-    """Take the input files in, up to go."""
+def place(reader: frames.Reader, job: Job, packages: bool) -> None:
+    """Take the input files in, up to go.
+
+    Raises BadPackagesError if they cannot be written where a caller's packages may have been
+    imported ahead: these may have made something of their own there.
+    """
     if not job.inputs:
         await_frame(reader, frames.GO)
         return
     if status := run_as_user(lambda: inputs.place(reader), PLACE_SECONDS):
-        raise RuntimeError(f"the input files could not be written ({status})")
+        kind = BadPackagesError if packages else RuntimeError
+        raise kind(f"the input files could not be written ({status})")
 
 
 def collect(
@@ -119,6 +128,11 @@ def finish(
         kernel.await_end()
     else:
         kernel.step_aside()
+    end_processes()
+
+
+def end_processes() -> None:
+    """End every process of the user."""
     if not kill_user(KILL_SECONDS):
         raise RuntimeError("a process of the user could not be killed")
 

@@ -27,7 +27,7 @@ OVERHEAD = execute.OUTPUT_OVERHEAD
 OUTPUT_LIMIT = "output_limit"
 
 
-class Dog:
+class Clock:
     """A clock that only remembers."""
 
     def __init__(self, reason: str = "", kernel_ended: bool = False) -> None:
@@ -41,13 +41,13 @@ class Dog:
 class Bench:
     """An executor in the middle of the only cell of a notebook."""
 
-    def __init__(self, budget: int = 1 << 30, dog: Dog | None = None) -> None:
-        self.sent, self.dog = Recorder(), dog or Dog()
+    def __init__(self, budget: int = 1 << 30, clock: Clock | None = None) -> None:
+        self.sent, self.clock = Recorder(), clock or Clock()
         self.nb = new_notebook(cells=[new_code_cell("", metadata={"execution": {}})])
         self.executor = execute.Executor(SimpleNamespace(), self.sent, False, budget)
         # What nbclient sets when it begins with a notebook, and with a cell.
         self.executor.nb, self.executor.clear_before_next_output = self.nb, False
-        self.executor._clock = self.dog
+        self.executor._clock = self.clock
 
     def take(self, *messages: dict[str, Any]) -> None:
         for message in messages:
@@ -145,7 +145,7 @@ BIG = "x" * 1000
 def test_everything_that_is_kept_or_passed_on_is_counted(desc: str, sent: dict[str, Any]) -> None:
     bench = Bench(budget=500)
     bench.take(sent)
-    assert bench.dog.reason == OUTPUT_LIMIT
+    assert bench.clock.reason == OUTPUT_LIMIT
     passed_on = [len(payload) for _, payload in bench.sent.frames]
     assert sum(passed_on) < len(BIG)
 
@@ -184,7 +184,7 @@ def test_cap(case: Cut) -> None:
     for text in case.texts:
         bench.take(stdout(text))
     assert bench.text() == case.kept
-    assert bench.dog.reason == (OUTPUT_LIMIT if case.limit else "")
+    assert bench.clock.reason == (OUTPUT_LIMIT if case.limit else "")
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -199,7 +199,7 @@ def test_cap_keeps_a_beginning(texts: list[str], budget: int) -> None:
     assert whole.startswith(bench.text())
     assert len(bench.text().encode()) <= budget
     fits = sum(len(text.encode()) + OVERHEAD for text in texts) <= budget
-    assert (bench.dog.reason == "") is fits
+    assert (bench.clock.reason == "") is fits
     if fits:
         assert bench.text() == whole
 
@@ -214,22 +214,22 @@ def test_output_that_cannot_be_cut_is_left_out(sent: dict[str, Any]) -> None:
     bench.take(stdout("before"), sent, stdout("after"))
     assert bench.text() == "before"
     assert [event["kind"] for event in bench.events()] == ["output"]
-    assert bench.dog.reason == OUTPUT_LIMIT
+    assert bench.clock.reason == OUTPUT_LIMIT
 
 
 def test_updates_and_what_is_cleared_count() -> None:
     sent = [display("1", transient={"display_id": "1"}), clear(), update("2"), display("3")]
     bench = Bench(budget=sum(execute._size(m["content"], m["msg_type"]) + OVERHEAD for m in sent))
     bench.take(*sent)
-    assert bench.dog.reason == ""
+    assert bench.clock.reason == ""
     bench.take(display())
-    assert bench.dog.reason == OUTPUT_LIMIT
+    assert bench.clock.reason == OUTPUT_LIMIT
 
 
 def test_clearing_without_end() -> None:
     bench = Bench(budget=100 * OVERHEAD)
     bench.take(*[clear() for _ in range(1000)])
-    assert bench.dog.reason == OUTPUT_LIMIT
+    assert bench.clock.reason == OUTPUT_LIMIT
 
 
 def test_state_of_widgets_counts() -> None:
@@ -251,7 +251,7 @@ def test_state_of_widgets_counts() -> None:
     ],
 )
 def test_flood_while_the_run_is_ended_for_another_reason(reason: str) -> None:
-    bench = Bench(budget=500, dog=Dog(reason))
+    bench = Bench(budget=500, clock=Clock(reason))
     bench.take(*[stdout("x" * 100) for _ in range(1000)])
     assert len(bench.text()) <= 500
     assert len(bench.events()) <= 500 // OVERHEAD
@@ -381,7 +381,7 @@ def test_errors_are_noted(case: Failure) -> None:
 
 @pytest.mark.parametrize("reason", ["timeout", "cancelled", OUTPUT_LIMIT])
 def test_no_cell_after_the_end(reason: str) -> None:
-    bench = Bench(dog=Dog(reason))
+    bench = Bench(clock=Clock(reason))
     cell = bench.nb.cells[0]
     assert bench.executor.preprocess_cell(cell, {}, 0) == (cell, {})
     assert bench.outputs == []
@@ -419,7 +419,7 @@ def test_errors_that_are_shown() -> None:
 
 
 def test_no_cell_for_a_kernel_that_has_ended() -> None:
-    bench = Bench(dog=Dog(kernel_ended=True))
+    bench = Bench(clock=Clock(kernel_ended=True))
     with pytest.raises(DeadKernelError):
         bench.executor.preprocess_cell(bench.nb.cells[0], {}, 0)
 
@@ -448,6 +448,6 @@ def test_abort_takes_in_what_was_sent_before(waiting: int, monkeypatch: pytest.M
 def test_an_update_counts_for_each_output_that_it_changes() -> None:
     bench = Bench(budget=20_000)
     bench.take(*[display("x", transient={"display_id": "a"}) for _ in range(10)])
-    assert bench.dog.reason == ""
+    assert bench.clock.reason == ""
     bench.take(update("y" * 5_000, "a"))
-    assert bench.dog.reason == OUTPUT_LIMIT
+    assert bench.clock.reason == OUTPUT_LIMIT

@@ -6,35 +6,43 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from wire import frame, stream
+from wire import frame
 
+from harness.dispatch import Dispatcher
 from harness.job import clock, listener
 from harness.job.clock import Clock
 from harness.job.listener import Listener
 from harness.stream import frames
+from harness.stream.intake import Intake
 
 GRACE = 0.2  # seconds, instead of one
 LONG = 60.0  # seconds: not in these tests
 PATIENCE = 10.0  # seconds until a busy host is taken for a failure
 
 
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert condition()
+
+
 class Scene:
     """A listener with its surroundings, and a list of what it did, and when."""
 
-    def __init__(self, reader: frames.Reader, service: int) -> None:
-        self.service = service
+    def __init__(self) -> None:
+        self.reading, self.service = os.pipe()
         self.done: list[tuple[str, float]] = []
         self.over = False
         self.interrupts = True
         self.start = time.monotonic()
         self.listening, self.client = os.pipe()
         self.display = False
-        self._reader = reader
         self.listener: Listener
         self.clock: Clock
 
@@ -49,7 +57,8 @@ class Scene:
             fileno=lambda: self.listening if self.display else -1,
             start=self.start_display,
         )
-        self.listener = Listener(self._reader.fd, screen, network, silence=frames.IDLE_SECONDS)
+        self.start = time.monotonic()
+        self.listener = Listener(self.reading, screen, network, silence=frames.IDLE_SECONDS)
         self.clock = Clock(kernel, seconds, self.listener.rouse)
         self.clock.abort = lambda: self.note("abort")
         self.listener.clock = self.clock
@@ -60,7 +69,6 @@ class Scene:
                 run()
 
         self.listener.run = until_exit  # type: ignore[method-assign]
-        self.start = time.monotonic()
         self.listener.start()
         self.clock.start()
         return self.clock
@@ -81,6 +89,11 @@ class Scene:
     def send(self, kind: bytes) -> None:
         os.write(self.service, frame(kind))
 
+    def hang_up(self) -> None:
+        if self.service >= 0:
+            os.close(self.service)
+            self.service = -1
+
     def names(self) -> list[str]:
         return [what for what, _ in self.done]
 
@@ -97,17 +110,15 @@ class Scene:
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    with stream() as (reader, service):
-        scene = Scene(reader, service)
-        monkeypatch.setattr(clock, "GRACE_SECONDS", GRACE)
-        monkeypatch.setattr(listener, "kill_user", lambda _: scene.note("kill"))
-        monkeypatch.setattr(os, "_exit", scene.exit)
-        yield scene
-        with contextlib.suppress(OSError):  # it may be gone
-            os.close(service)
-        scene.listener.join()
-        os.close(scene.listening)
-        os.close(scene.client)
+    scene = Scene()
+    monkeypatch.setattr(clock, "GRACE_SECONDS", GRACE)
+    monkeypatch.setattr(listener, "kill_user", lambda _: scene.note("kill"))
+    monkeypatch.setattr(os, "_exit", scene.exit)
+    yield scene
+    scene.hang_up()
+    scene.listener.join()
+    for fd in (scene.reading, scene.listening, scene.client):
+        os.close(fd)
 
 
 def test_time_is_over(scene: Scene) -> None:
@@ -174,10 +185,13 @@ def test_first_reason_stays(scene: Scene) -> None:
 
 
 def test_no_reason_after_the_end(scene: Scene) -> None:
-    timer = scene.watch()
+    taken: list[bytes] = []
+    timer = scene.watch(network=SimpleNamespace(receive=taken.append))
     timer.finish()
     timer.stop("output_limit")
     scene.send(frames.CANCEL)
+    scene.send(frames.CHANNEL)
+    wait_for(lambda: taken)  # and what came before it
     assert (timer.reason, scene.done) == ("", [])
 
 
@@ -223,7 +237,7 @@ def test_silence_after_the_interrupt(scene: Scene, monkeypatch: pytest.MonkeyPat
 def test_service_that_is_gone(desc: str, data: bytes, scene: Scene) -> None:
     scene.watch()
     os.write(scene.service, data)
-    os.close(scene.service)
+    scene.hang_up()
     scene.until("kill", "exit 0")
     assert scene.when("exit 0") < PATIENCE
 
@@ -258,12 +272,28 @@ def test_display_that_does_not_start_holds_nothing_up(
     stopped.set()
 
 
-def test_display_starts_when_a_program_connects(scene: Scene) -> None:
-    timer = scene.watch(display=True)
+def test_display_starts_when_a_program_connects(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[bytes] = []
+    up = threading.Event()
+
+    def start() -> None:
+        scene.note("display")
+        up.wait(PATIENCE)  # until then there is something to read at its socket
+        scene.display = False
+
+    monkeypatch.setattr(scene, "start_display", start)
+    timer = scene.watch(display=True, network=SimpleNamespace(receive=taken.append))
     time.sleep(0.05)
     assert scene.done == [], "it costs nothing until then"
     os.write(scene.client, b"x")
     scene.until("display")
+    for turns in (1, 2):
+        scene.send(frames.CHANNEL)
+        wait_for(lambda turns=turns: len(taken) == turns)
+    up.set()
+    wait_for(lambda: not scene.display)
     os.write(scene.client, b"x")
     timer.finish()
     assert scene.names() == ["display"], "once"
@@ -274,9 +304,7 @@ def test_what_comes_for_the_network_goes_there(scene: Scene) -> None:
     scene.watch(network=SimpleNamespace(receive=got.append))
     os.write(scene.service, frame(frames.CHANNEL, b"one") + frame(frames.PING))
     os.write(scene.service, frame(frames.CHANNEL, b"two"))
-    deadline = time.monotonic() + PATIENCE
-    while len(got) < 2 and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_for(lambda: len(got) >= 2)
     assert got == [b"one", b"two"]
 
 
@@ -286,3 +314,23 @@ def test_without_a_network_it_is_passed_over(scene: Scene) -> None:
     scene.send(frames.CANCEL)
     scene.until("kill")
     assert timer.reason == "cancelled"
+
+
+@pytest.mark.parametrize(("session", "code"), [(False, 0), (True, 1)])
+def test_stream_that_cannot_be_read(
+    session: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The service is gone, for a run without a word; a session's harness tells of it."""
+    codes: list[int] = []
+    monkeypatch.setattr(listener, "end", codes.append)
+    fd, display, parts = os.open("/", os.O_RDONLY), SimpleNamespace(fileno=lambda: -1), [None] * 2
+    try:
+        if session:
+            intake = Intake(bytes(frames.TOKEN_SIZE))
+            Dispatcher(fd, intake, *parts, channels=None, display=display).run()
+        else:
+            Listener(fd, display).run()
+    finally:
+        os.close(fd)
+    assert codes == [code]
+    assert ("IsADirectoryError" in capsys.readouterr().err) is session

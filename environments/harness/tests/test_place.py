@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 from wire import frame, stream
 
+from harness import single
 from harness.files import collector, inputs
+from harness.job.job import Job
+from harness.job.prepare import BadPackagesError
 from harness.stream import frames
 
 GO, PING = frame(frames.GO), frame(frames.PING)
@@ -233,3 +236,13 @@ def test_marks_of_a_link_are_its_own(data: Path) -> None:
 def test_marks_of_what_is_not_there(data: Path) -> None:
     with pytest.raises(FileNotFoundError):
         collector.marks(["a"])
+
+
+@pytest.mark.parametrize(("packages", "error"), [(True, BadPackagesError), (False, RuntimeError)])
+def test_a_place_that_is_taken(
+    packages: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single, "run_as_user", lambda *_: 1)
+    job = Job(1, ["a"], {}, True, 1.0, 1, 1, 1)
+    with pytest.raises(error):
+        single.place(frames.Reader(0), job, packages)

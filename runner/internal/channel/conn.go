@@ -29,12 +29,12 @@ type Conn struct {
 	credit  int          // bytes that the sandbox has room for
 	ended   bool         // the sandbox sends no more
 	shut    bool         // nothing more is sent
-	err     error        // why it is over, where that is not by both ends
+	err     error        // why it is over, if that is not by both ends
 	reads   deadline
 	writes  deadline
 }
 
-// received takes data in. Here and below c is nil where the channel is over.
+// received takes data in. Here and below c is nil if the channel is over.
 func (c *Conn) received(data []byte) error {
 	switch {
 	case len(data) == 0 || c != nil && c.ended:
@@ -99,7 +99,7 @@ func (c *Conn) forget() {
 func (c *Conn) Read(p []byte) (int, error) {
 	n, credit, err := c.take(p)
 	if credit > 0 {
-		// Where it fails the sandbox is gone, which the next Read is told.
+		// If it fails the sandbox is gone, which the next Read is told.
 		_ = c.mux.write(opCredit, c.id, binary.BigEndian.AppendUint32(nil, uint32(credit)))
 	}
 	return n, err

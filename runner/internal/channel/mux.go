@@ -52,7 +52,7 @@ type Mux struct {
 	changed *sync.Cond // accepting or closed
 	open    map[uint32]*Conn
 	last    uint32  // the highest id so far of the sandbox's
-	ours    uint32  // the highest so far of the service's; 0 where there was none
+	ours    uint32  // the highest so far of the service's; 0 if there was none
 	waiting []*Conn // opened, not accepted; at most MaxChannels
 	closed  bool
 }

@@ -63,8 +63,8 @@ func (c *Conversation) Shelved(lost func(why error)) {
 	c.OnEnd(lost)
 }
 
-// OnEnd has lost called, in a goroutine of its own, when the conversation is over. Who
-// calls it last is told.
+// OnEnd has lost called when the conversation is over, in a goroutine of its own. It
+// replaces the function of an earlier OnEnd.
 func (c *Conversation) OnEnd(lost func(why error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +209,7 @@ func (c *Conversation) ask(ctx context.Context, kind frame.Kind, frames func(io.
 	}
 }
 
-// serve has programs reach a network, if there is one, until the conversation or the
+// serve gives programs a network, if there is one, until the conversation or the
 // uplink is over, or ctx ends. The lock is held.
 func (c *Conversation) serve(ctx context.Context, network runner.Network, id string) *uplink {
 	if network == nil || c.err != nil {

@@ -41,7 +41,7 @@ func failureAs(payload []byte, public func(string) string) error {
 	err = fmt.Errorf("%w: %s", errFailed, public(f.Message))
 	switch {
 	case f.Packages:
-		return &runner.Error{Code: runner.CodePackages, Message: "the kernel does not start with these packages", Err: err}
+		return &runner.Error{Code: runner.CodePackages, Message: "a run does not start with these packages", Err: err}
 	case f.Env:
 		return &runner.Error{Code: runner.CodeEnv, Message: "the kernel does not start with these variables", Err: err}
 	}

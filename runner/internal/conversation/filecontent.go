@@ -8,7 +8,7 @@ import (
 	"notebox/runner/internal/frame"
 )
 
-// errIncomplete is the cause where a file could not be read to its end inside.
+// errIncomplete is the cause if a file could not be read to its end inside.
 var errIncomplete = errors.New("the file could not be read to its end")
 
 // fileContent reads the content of one file off the stream, up to its end frame.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"notebox/runner"
@@ -11,9 +12,13 @@ import (
 )
 
 const (
-	// maxMailbox is how many bytes of a job may wait for its Sink: all that an honest
-	// run with the default limits prints, so that a slow Sink holds up nobody.
-	maxMailbox = 16 << 20
+	// sessionMailbox is how many bytes of a session's job may wait for its Sink: all that
+	// an honest run with the default limits prints. A slow Sink then holds up no file
+	// operation of the session.
+	sessionMailbox = 16 << 20
+	// singleMailbox is the same in single use, where a slow Sink holds up its own run
+	// alone: some chunks of a file.
+	singleMailbox = 2 << 20
 	// frameOverhead is what a frame in a mailbox takes beside its payload, bytes.
 	frameOverhead = 64
 )
@@ -21,28 +26,29 @@ const (
 // errAbandoned is that nobody takes the rest of a job.
 var errAbandoned = errors.New("the rest of the job is not wanted")
 
-// Job is one job of a conversation, and the frames of it between the one who reads the
-// stream and the reception.
+// Job is one job of a conversation. It keeps the frames that were read off the stream in a
+// mailbox until the reception takes them.
 //
-// If its mailbox is full, the stream waits for the Sink: so memory is bounded. A
-// session's file operations wait with it then, but not for ever: the job's deadlines go
-// on, and at the last of them the conversation is over.
+// If the mailbox is full, the stream waits for the Sink: so memory is bounded. A session's
+// file operations wait with it then, but not for ever: keepTime goes on, and ends the
+// conversation at the last deadline.
 type Job struct {
 	c        *Conversation
 	spec     runner.Spec
 	began    time.Time     // before it was sent
 	network  *uplink       // of this job alone; nil in a session
-	said     chan struct{} // closed when the outcome has arrived
-	finished chan struct{} // closed when done has arrived, or the conversation is over
-	answered bool          // the outcome is the sandbox's; after Receive
+	room     int           // of the mailbox, bytes
+	outcome  chan struct{} // closed when the outcome arrives
+	finished chan struct{} // closed when done arrives or the conversation is over
+	late     atomic.Bool   // see expire
+	answered bool          // see Answered
 
 	mu        sync.Mutex
 	changed   *sync.Cond
 	frames    []received
-	bytes     int // of frames
-	err       error
-	done      bool // done has arrived
-	abandoned bool
+	bytes     int   // of frames
+	err       error // why the conversation was over before done arrived
+	abandoned bool  // nobody takes frames any more
 }
 
 // received is a frame.
@@ -52,7 +58,10 @@ type received struct {
 }
 
 func newJob(c *Conversation, spec runner.Spec, began time.Time) *Job {
-	j := &Job{c: c, spec: spec, began: began, said: make(chan struct{}), finished: make(chan struct{})}
+	j := &Job{c: c, spec: spec, began: began, room: singleMailbox, outcome: make(chan struct{}), finished: make(chan struct{})}
+	if c.session {
+		j.room = sessionMailbox
+	}
 	j.changed = sync.NewCond(&j.mu)
 	return j
 }
@@ -60,40 +69,39 @@ func newJob(c *Conversation, spec runner.Spec, began time.Time) *Job {
 // deliver puts a frame into the mailbox, when there is room for it. Only one goroutine
 // delivers.
 func (j *Job) deliver(kind frame.Kind, payload []byte) {
-	if kind == frame.KindOutcome && !j.HasOutcome() {
-		close(j.said)
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if kind == frame.KindOutcome && !j.HasOutcome() {
+		close(j.outcome)
+	}
 	size := len(payload) + frameOverhead
-	for len(j.frames) > 0 && j.bytes+size > maxMailbox && !j.abandoned && j.err == nil {
+	for len(j.frames) > 0 && j.bytes+size > j.room && !j.abandoned && j.err == nil {
 		j.changed.Wait()
 	}
 	if !j.abandoned && j.err == nil {
 		j.frames, j.bytes = append(j.frames, received{kind, payload}), j.bytes+size
 	}
-	if kind == frame.KindDone && j.HasOutcome() {
-		j.done = true
-		j.finish()
+	if kind == frame.KindDone && j.HasOutcome() && j.err == nil && !closed(j.finished) {
+		close(j.finished)
 	}
 	j.changed.Broadcast()
 }
 
 // HasOutcome reports whether the outcome has arrived.
-func (j *Job) HasOutcome() bool { return closed(j.said) }
+func (j *Job) HasOutcome() bool { return closed(j.outcome) }
 
-// Answered reports whether the outcome that Receive returned is what the sandbox said.
+// Answered reports whether the outcome that Receive returned is the sandbox's own.
 func (j *Job) Answered() bool { return j.answered }
+
+// Finished is closed when the sandbox is done with the job, or the conversation is over.
+func (j *Job) Finished() <-chan struct{} { return j.finished }
 
 // Done reports whether the sandbox has said that no process of the job is left.
 func (j *Job) Done() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.done
+	return closed(j.finished) && j.err == nil
 }
-
-// Finished is closed when the sandbox is done with the job, or the conversation is over.
-func (j *Job) Finished() <-chan struct{} { return j.finished }
 
 func closed(c <-chan struct{}) bool {
 	select {
@@ -101,13 +109,6 @@ func closed(c <-chan struct{}) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// finish says that no more comes. The lock is held.
-func (j *Job) finish() {
-	if !closed(j.finished) {
-		close(j.finished)
 	}
 }
 
@@ -136,9 +137,25 @@ func (j *Job) next() (frame.Kind, []byte, error) {
 func (j *Job) fail(cause error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.err = cause
-	j.finish()
+	if !closed(j.finished) {
+		j.err = cause
+		close(j.finished)
+	}
 	j.changed.Broadcast()
+}
+
+// expire has what arrives from now on be too late, unless the job has ended, or the outcome
+// that was waited for is there; nil: none was. It reports whether that is so.
+func (j *Job) expire(outcome <-chan struct{}, cause error) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if closed(j.finished) || outcome != nil && closed(outcome) {
+		return false
+	}
+	j.late.Store(true)
+	j.err = cause
+	j.changed.Broadcast()
+	return true
 }
 
 // abandon has what arrives of the job from now on dropped.
@@ -162,9 +179,7 @@ func (j *Job) Receive(ctx context.Context, events runner.Sink) (*runner.Outcome,
 	defer j.abandon()                              // of what comes, nothing is taken any more
 	taking, giveUp := context.WithCancelCause(ctx) // of the Sink
 	defer giveUp(nil)
-	deadline := newJobDeadline(j)
-	defer deadline.leave()
-	defer context.AfterFunc(ctx, deadline.cancel)()
+	go j.keepTime(ctx)
 	r := &reception{job: j, events: events, began: time.Now()}
 	defer r.tell()
 	stored := func() bool { return true }
@@ -180,7 +195,7 @@ func (j *Job) Receive(ctx context.Context, events runner.Sink) (*runner.Outcome,
 		j.c.Close(err)
 	}
 	cancelled := ctx.Err() != nil && !Lost(context.Cause(ctx))
-	return r.cutOff(cancelled, err, deadline.late())
+	return r.cutOff(cancelled, err, j.late.Load())
 }
 
 // Lost reports whether an error is the end of a session that nobody wanted.

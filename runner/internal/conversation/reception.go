@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -48,7 +49,7 @@ type reception struct {
 	bytes        int64 // of the files so far
 	done         bool
 	began        time.Time
-	ended        time.Time // when the last cell had; zero where that is not known
+	ended        time.Time // when the last cell had; zero if that is not known
 }
 
 // takeAll takes frames to the last. outcome is called before the outcome is taken.
@@ -115,7 +116,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 		r.done = true
 		return err
 	}
-	return fmt.Errorf("frame %q in a job, after go", rune(kind))
+	return fmt.Errorf("unexpected frame %q during a job", rune(kind))
 }
 
 // inTurn reports whether a frame of that kind may come now: outputs before the
@@ -154,8 +155,8 @@ func (r *reception) event(payload []byte) error {
 	return nil
 }
 
-// maxEvents is how many an honest harness can send, with one to spare that it
-// cut, and some that it was sending then.
+// maxEvents is how many events an honest harness can send: those within the limit, the one
+// that it cut, and some that it was sending meanwhile.
 func (r *reception) maxEvents() int64 {
 	return r.job.spec.Limits.Output/outputOverhead + 1000
 }
@@ -179,9 +180,7 @@ func (r *reception) outcome(payload []byte) error {
 		return err
 	}
 	status := runner.Status(o.Status)
-	switch status {
-	case runner.StatusOK, runner.StatusError, runner.StatusTimeout, runner.StatusOutOfMemory, runner.StatusKilled, runner.StatusOutputLimit, runner.StatusCancelled:
-	default:
+	if !slices.Contains(runner.Statuses(), status) {
 		return fmt.Errorf("outcome of status %q", o.Status)
 	}
 	if o.ExitCode != nil && (r.job.spec.Command == "" || *o.ExitCode < 0 || *o.ExitCode > maxExitCode) {
@@ -239,7 +238,8 @@ func CleanRelative(p string) bool {
 		!(len(p) > 2 && p[:3] == "../") && !bytes.ContainsRune([]byte(p), 0)
 }
 
-// mostUsed is what a sandbox that could not say it can have used until now.
+// mostUsed is the most that a sandbox can have used until now, for one that died before it
+// said.
 func (r *reception) mostUsed() runner.Usage {
 	u := runner.Usage{Wall: time.Since(r.began)}
 	u.CPU = time.Duration(float64(u.Wall) * r.job.spec.Limits.CPUs)

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -110,9 +113,9 @@ func TestForgedFrames(t *testing.T) {
 		raw  []byte
 		err  string // of the service; "" where the run's result is kept
 	}{
-		{"an unknown kind", frames('?', ""), "after go"},
-		{"a kind of the other side", frames(frame.KindGo, ""), "after go"},
-		{"ready again", frames(frame.KindReady, `{"version":1}`), "after go"},
+		{"an unknown kind", frames('?', ""), "during a job"},
+		{"a kind of the other side", frames(frame.KindGo, ""), "during a job"},
+		{"ready again", frames(frame.KindReady, `{"version":1}`), "during a job"},
 		{"another version", []byte{2, 'E', 0, 0, 0, 0}, "version 2"},
 		{"more than may be", []byte{1, 'O', 0xff, 0xff, 0xff, 0xff}, "more than"},
 		{"an event of more than may be", []byte{1, 'E', 0xff, 0xff, 0xff, 0xff}, "more than"},
@@ -126,7 +129,7 @@ func TestForgedFrames(t *testing.T) {
 		{"a notebook before the outcome", frames(frame.KindNotebookOut, `{}`), "out of turn"},
 		{"a file before the outcome", frames(frame.KindFile, `{"path":"a"}`), "out of turn"},
 		{"a skipped file before the outcome", frames(frame.KindSkipped, `{}`), "out of turn"},
-		{"content without a file", frames(frame.KindFileData, "x"), "after go"},
+		{"content without a file", frames(frame.KindFileData, "x"), "during a job"},
 		{"a failure", frames(frame.KindFailed, `{"message":"ValueError: of the user"}`), "the harness failed: ValueError"},
 		{"a failure of no type", frames(frame.KindFailed, `{"message":"of the user"}`), "the harness failed: with a job"},
 		{"a failure that is not JSON", frames(frame.KindFailed, ""), "unexpected end"},
@@ -221,6 +224,36 @@ func failFor(path string, err error) func(context.Context, string, io.Reader) er
 		_, copyErr := io.Copy(io.Discard, content)
 		return copyErr
 	}
+}
+
+// TestSlowSinkOfSingleUse: a Sink that takes nothing holds up its sandbox after some MiB.
+func TestSlowSinkOfSingleUse(t *testing.T) {
+	runnertest.InBubble(t, func(t *testing.T) {
+		const size, most = 64 << 10, 2 << 20
+		var sent atomic.Int64
+		host := runnertest.NewHost(t, runnertest.AfterGo(func(to io.Writer) int {
+			for range 200 {
+				runnertest.SendText(to, strings.Repeat("x", size))
+				sent.Add(size)
+			}
+			runnertest.SendOutcome(to, runner.StatusOK)
+			_ = frame.WriteJSON(to, frame.KindDone, frame.Done{Collected: true})
+			return runnertest.Stays
+		}))
+		spec := runnertest.NewSpec()
+		spec.Limits.Output = 200 * size
+		sink := runnertest.NewRecorder(t)
+		sink.OnOutput = func(runner.Event) {
+			sink.OnOutput = nil
+			synctest.Wait()
+			require.Greater(t, sent.Load(), int64(most/2))
+			require.Less(t, sent.Load(), int64(most+2*size), "what the mailbox holds, and a frame on either side")
+		}
+		r := runnertest.RunOn(t.Context(), t, host, spec, sink)
+		require.NoError(t, r.Err)
+		require.Equal(t, runner.StatusOK, r.Out.Status)
+		require.Len(t, r.Sink.Events(), 200, "nothing is lost")
+	})
 }
 
 // TestUnreadableFile has a file whose reading fails inside, in its middle.

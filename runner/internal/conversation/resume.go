@@ -12,15 +12,15 @@ import (
 	"notebox/runner/internal/frame"
 )
 
-// maxStale is how much of what a sandbox was sending is passed over when it is
-// adopted, bytes: what it may send until it has read that, of files for example.
+// maxStale is how many bytes of what an adopted sandbox was sending are passed over. It may
+// send so much, of files for example, until it has read the token.
 const maxStale = 1 << 30
 
 // errStale is that no nonce came within maxStale.
 var errStale = errors.New("the sandbox goes on with what was before")
 
-// resume begins anew with a session's sandbox whose stream was attached to, in the
-// middle of whatever goes on there in both directions: see package frame. The end of
+// resume begins anew with a session's sandbox after a new stream was attached, in the
+// middle of whatever both sides were sending: see package frame. The end of
 // ctx closes the stream. What is read after it are frames.
 func resume(ctx context.Context, s runner.Sandbox, token []byte) (frame.Resumed, error) {
 	stop := context.AfterFunc(ctx, func() { s.Close() })
@@ -65,8 +65,8 @@ func readResumed(s io.Reader, nonce []byte) (frame.Resumed, error) {
 	return r, err
 }
 
-// skipTo reads up to the end of the mark where that comes first, and not a byte beyond
-// it. It is errStale where that is not within limit bytes.
+// skipTo reads up to the end of the mark if that comes first, and not a byte beyond
+// it. It is errStale if that is not within limit bytes.
 func skipTo(r io.Reader, mark []byte, limit int64) error {
 	last, have := make([]byte, len(mark)), 0 // what was read last, as far as it begins the mark
 	for have < len(mark) {

@@ -15,9 +15,6 @@ import (
 // SendTimeout bounds how long a sandbox may take to accept a job.
 const SendTimeout = 120 * time.Second
 
-// errBusy is the cause if a job comes before the one before it is done.
-var errBusy = errors.New("a job is under way")
-
 // Begin sends a job with everything that belongs to it. A sandbox that does not take it is
 // no good any more. In single use the end of ctx ends the conversation; a session's
 // sandbox takes the job first, and Receive cancels it.
@@ -31,7 +28,7 @@ func (c *Conversation) Begin(ctx context.Context, spec runner.Spec) (*Job, error
 		return nil, c.whyNotSent(c.err)
 	case c.job != nil:
 		c.mu.Unlock()
-		return nil, errBusy
+		return nil, errors.New("a job is under way")
 	}
 	job.network = c.serve(ctx, spec.Network, spec.ID)
 	c.job, c.used = job, true

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// StartRetry is when those come back whose sandbox did not start: if its host was
-	// busy, and not the image broken, that is over by then.
+	// StartRetry is when callers come back whose sandbox did not start: a host that was
+	// busy has mostly recovered by then.
 	StartRetry = 5 * time.Second
-	// goneTimeout is how long to wait for word of an end that writing has met.
+	// goneTimeout is how long to wait until the reading side says why writing failed.
 	goneTimeout = time.Second
 )
 
-// NotStarted is the failure of a sandbox's start as callers are told it: whatever the
-// cause, the next start may do. One with a message of its own keeps that, and so does the end
-// of a caller or of the service.
+// NotStarted makes the error that callers get of a failed start: whatever the cause was,
+// the next start may succeed. An error with a public message stays as it is, and so does
+// the end of a context.
 func NotStarted(err error) error {
 	if err == nil || errors.As(err, new(*runner.Error)) || errors.Is(err, context.Canceled) {
 		return err

@@ -13,11 +13,8 @@ import (
 // what was under way to it.
 const hangUpTimeout = 2 * time.Second
 
-// errNoNetwork is the cause where a sandbox used a network that it was not given.
-var errNoNetwork = errors.New("a channel where there is no network")
-
 // uplink is the network of one run while its cells run, or of a session while that is
-// open; nil where there is none.
+// open; nil if there is none.
 type uplink struct {
 	c      *Conversation
 	mux    *channel.Mux
@@ -41,7 +38,7 @@ func connect(ctx context.Context, c *Conversation, network runner.Network, id st
 // receive takes the payload of one frame, and does not wait.
 func (u *uplink) receive(payload []byte) error {
 	if u == nil {
-		return errNoNetwork
+		return errors.New("a channel where there is no network")
 	}
 	return u.mux.Receive(payload)
 }

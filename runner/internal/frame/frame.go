@@ -12,7 +12,7 @@
 //	← (file, data…, end | skipped)…
 //	← done
 //
-// A sandbox becomes a session's where a session frame goes out instead of the first
+// A sandbox becomes a session's if a session frame goes out instead of the first
 // job. Then, seen from the service:
 //
 //	→ session
@@ -28,9 +28,9 @@
 //
 // Job after job comes only after the done of the one before. The harness
 // ends what it is to end (time, output, cancel) by an interrupt, and only
-// where that is not heeded by the end of the kernel, after which it starts another.
+// if that is not heeded by the end of the kernel, after which it starts another.
 // A session's sandbox waits for its service until the session's ttl is over, on its
-// own clock, also where the stream has ended or nobody pings.
+// own clock, even if the stream has ended or nobody pings.
 //
 // To adopt a session's sandbox, a service that attaches anew writes the session's
 // token (TokenSize random bytes, which the session frame brought) and then a
@@ -49,7 +49,7 @@
 // nothing. At most MaxFileChannels are open at one time.
 //
 // A hurry may go out between warm and ready. Pings go out all the while; a cancel may go out between go and outcome. A
-// failed may come in instead of any of the harness's frames. Where the job grants
+// failed may come in instead of any of the harness's frames. If the job grants
 // a network, channel frames go both ways between go and outcome; see package channel.
 package frame
 
@@ -234,7 +234,7 @@ type (
 	}
 	// Done is the end of the run.
 	Done struct {
-		Collected bool  `json:"collected"` // false where collecting the files was cut short
+		Collected bool  `json:"collected"` // false if collecting the files was cut short
 		CPUNS     int64 `json:"cpu_ns"`    // of the sandbox since it had the job
 	}
 	// Failed is the harness's own failure.

@@ -87,7 +87,7 @@ func documents(t *testing.T) []string {
 }
 
 // TestDocumentsLead: each link of a document to a file of the tree leads to one, and to a
-// heading of it where it names one.
+// heading of it if it names one.
 func TestDocumentsLead(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	found := 0

@@ -37,17 +37,11 @@ func TestConformanceOfEnvironments(t *testing.T) {
 			names, err := filepath.Glob(strings.Replace(corpusOfEnvironment, "%", e.Name, 1) + "/*.txt")
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, len(names), leastOfEnvironment)
+			samples := map[string]sample{}
 			for _, name := range names {
-				t.Run(filepath.Base(name), func(t *testing.T) {
-					t.Parallel()
-					s := readMarked(t, name, e)
-					want, err := executeByJupyter(t.Context(), e.Image, s.document, e.Kernel.Env)
-					require.NoError(t, err)
-					got := executeByService(t, &shared, s.document)
-					require.Empty(t, difference("", normalised(t, s, want), normalised(t, s, got)),
-						"not equal: first what Jupyter made, then what notebox did")
-				})
+				samples[name] = readMarked(t, name, e)
 			}
+			requireAlike(t, &shared, e.Image, samples, e.Kernel.Env)
 		})
 	}
 }

@@ -17,7 +17,7 @@ import (
 type object = map[string]any
 
 // rule makes two executions of one notebook equal where no two executions are.
-// A notebook names the rules that it needs; where it does not, a difference of
+// A notebook names the rules that it needs; if it does not, a difference of
 // that kind fails.
 type rule struct {
 	pattern *regexp.Regexp           // replaced in all texts of outputs …
@@ -96,7 +96,7 @@ var rules = map[string]rule{
 		}
 	}},
 
-	// Jupyter repeats what a notebook says of the kernel, also where that is
+	// Jupyter repeats what a notebook says of the kernel, also if that is
 	// wrong; the service writes which one it was.
 	"kernelspec": {apply: func(doc, _ object) { delete(doc["metadata"].(object), "kernelspec") }},
 }
@@ -280,7 +280,7 @@ func withoutOldOutputs(doc, _ object) {
 	}
 }
 
-// difference says where two JSON values first differ, and how; "" where they
+// difference says where two JSON values first differ, and how; "" if they
 // are equal.
 func difference(path string, want, got any) string {
 	switch w := want.(type) {

@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,45 +31,52 @@ import (
 // same, with the rules after "# normalise:".
 const corpus = "testdata/conformance"
 
-// conformanceTimeout of one notebook, by either way. On an idle machine they take 2 to
-// 10 seconds.
-const conformanceTimeout = 2 * time.Minute
+const (
+	// conformanceTimeout of one notebook, by the service. On an idle machine they take 2 to
+	// 10 seconds.
+	conformanceTimeout = 2 * time.Minute
+	// jupyterTimeout of all notebooks, by Jupyter, which takes a minute on an idle machine.
+	jupyterTimeout = 15 * time.Minute
+)
 
-// TestConformance runs the corpus twice: by Jupyter's own command line in a fresh
-// container, and by the service in a sandbox that was warm. The executed notebooks
-// must be equal.
+// TestConformance runs the corpus twice: by Jupyter's own command line, and by the service
+// in a sandbox that was warm. The executed notebooks must be equal.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(corpus + "/[0-9]*")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(names), 30)
-	image := service.SandboxImage(t)
-	p := warmService(t, "conformance")
-	var one sync.Mutex // has the sandbox that waits
+	samples := map[string]sample{}
 	for _, name := range names {
+		samples[name] = readSample(t, name)
+	}
+	requireAlike(t, warmService(t, "conformance"), service.SandboxImage(t), samples, nil)
+}
+
+// requireAlike runs notebooks, by their names, by Jupyter and, one after another, by a
+// service, and compares what comes of them. env are variables of Jupyter's kernels.
+func requireAlike(t *testing.T, p *service.Service, image string, samples map[string]sample, env map[string]string) {
+	t.Helper()
+	type result struct {
+		executed map[string]string
+		err      error
+	}
+	var want result
+	jupyter := make(chan result, 1)
+	go func() {
+		executed, err := executeByJupyter(t.Context(), image, samples, env)
+		jupyter <- result{executed, err}
+	}()
+	for name, s := range samples {
 		t.Run(filepath.Base(name), func(t *testing.T) {
-			t.Parallel()
-			sample := readSample(t, name)
-			type result struct {
-				raw []byte
-				err error
-			}
-			jupyter := make(chan result, 1)
-			go func() {
-				raw, err := executeByJupyter(t.Context(), image, sample.document, nil)
-				jupyter <- result{raw, err}
-			}()
-			got := func() []byte {
-				one.Lock()
-				defer one.Unlock()
-				return executeByService(t, p, sample.document)
-			}()
-			want := <-jupyter
+			got := executeByService(t, p, s.document)
+			t.Parallel() // waits until the service is through with all, and Jupyter too
 			require.NoError(t, want.err)
-			require.Empty(t, difference("", normalised(t, sample, want.raw), normalised(t, sample, got)),
+			require.Empty(t, difference("", normalised(t, s, []byte(want.executed[name])), normalised(t, s, got)),
 				"not equal: first what Jupyter made, then what notebox did")
 		})
 	}
+	want = <-jupyter
 }
 
 // sample is a notebook of the corpus.
@@ -130,14 +136,11 @@ func executeByService(t *testing.T, p *service.Service, document []byte) []byte 
 	return raw
 }
 
-// jupyterScript gives the command line what the harness gives a kernel: a home
-// of a new user, and no variables but kernelEnv, which docker sets. Not with
-// --stdout, where the output of processes that a notebook starts comes as well.
-// The empty processes are there so that no process id agrees by chance.
+// jupyterScript gives the command line what the harness gives a kernel: no variables but
+// kernelEnv, which docker sets. The empty processes are there so that no process id agrees
+// by chance.
 const jupyterScript = `for _ in $(seq 50); do (:); done
-cp -r /etc/skel "$HOME"
-nice -n 10 env --unset=HOSTNAME --unset=PWD jupyter nbconvert --to notebook --execute --allow-errors --stdin --output-dir /tmp/executed --output notebook >&2
-cat /tmp/executed/notebook.ipynb`
+exec nice -n 10 env --unset=HOSTNAME --unset=PWD python3 -c "$0"`
 
 // kernelEnv is the environment of a kernel in a sandbox, besides PATH.
 var kernelEnv = []string{
@@ -151,11 +154,23 @@ var kernelEnv = []string{
 	"OPENBLAS_THREAD_TIMEOUT=4",
 }
 
-// executeByJupyter runs a notebook as people do with nbconvert, in a container
-// of its own that is as narrow as a sandbox. env are variables of its kernel.
-func executeByJupyter(ctx context.Context, image string, document []byte, env map[string]string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, conformanceTimeout)
+// executeByJupyter runs notebooks as people do with nbconvert, see testdata/nbconvert.py, in
+// a container that is as narrow as a sandbox.
+func executeByJupyter(ctx context.Context, image string, samples map[string]sample, env map[string]string) (executed map[string]string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, jupyterTimeout)
 	defer cancel()
+	script, err := os.ReadFile("testdata/nbconvert.py")
+	if err != nil {
+		return nil, err
+	}
+	documents := map[string]string{}
+	for name, s := range samples {
+		documents[name] = string(s.document)
+	}
+	stdin, err := json.Marshal(documents)
+	if err != nil {
+		return nil, err
+	}
 	l := runner.DefaultLimits()
 	name := fmt.Sprintf("notebox-conformance-%d-%d", os.Getpid(), time.Now().UnixNano())
 	args := []string{
@@ -176,17 +191,17 @@ func executeByJupyter(ctx context.Context, image string, document []byte, env ma
 	for name, value := range env {
 		args = append(args, "--env", name+"="+value)
 	}
-	cmd := exec.CommandContext(ctx, "docker", append(args, "--entrypoint", "/bin/sh", image, "-euc", jupyterScript)...)
+	cmd := exec.CommandContext(ctx, "docker", append(args, "--entrypoint", "/bin/sh", image, "-euc", jupyterScript, string(script))...)
 	cmd.Cancel = func() error {
 		_ = exec.Command("docker", "kill", name).Run() // it may have ended by itself
 		return cmd.Process.Kill()
 	}
 	var stdout, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(document), &stdout, &stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("jupyter nbconvert: %w\n%s", err, stderr.Bytes())
 	}
-	return stdout.Bytes(), nil
+	return executed, json.Unmarshal(stdout.Bytes(), &executed)
 }
 
 // TestConformanceComparison shows that the comparison sees what differs, and

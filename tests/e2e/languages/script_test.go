@@ -29,7 +29,7 @@ func TestAsInAScript(t *testing.T) {
 		cells  []string
 		with   map[string]any
 		status string
-		text   string // all of it, where it does not end in …
+		text   string // all of it, if it does not end in …
 		raised string
 	}{
 		{desc: "exit 0", cells: []string{"import sys\nprint(1)\nsys.exit(0)\nprint(2)", "print(3)"}, status: "ok", text: "1\n"},
@@ -37,7 +37,7 @@ func TestAsInAScript(t *testing.T) {
 		{desc: "SystemExit", cells: []string{"raise SystemExit", "print(3)"}, status: "ok"},
 		{desc: "exit()", cells: []string{"print(1)\nexit()\nprint(2)", "print(3)"}, status: "ok", text: "1\n"},
 		{desc: "quit", cells: []string{"quit", "print(3)"}, status: "ok"},
-		{desc: "exit 0 where cells go on after errors", cells: []string{"1/0", "exit(0)", "print(3)"}, with: map[string]any{"stop_on_error": false}, status: "error", text: "…", raised: "ZeroDivisionError"},
+		{desc: "exit 0 if cells go on after errors", cells: []string{"1/0", "exit(0)", "print(3)"}, with: map[string]any{"stop_on_error": false}, status: "error", text: "…", raised: "ZeroDivisionError"},
 		{desc: "exit 0 in a coroutine", cells: []string{coroutine + "async def leave(): exit()\nasyncio.run(leave())", "print(3)"}, status: "ok"},
 		{desc: "exit 3", cells: []string{"import sys\nsys.exit(3)", "print(3)"}, status: "error", text: "…", raised: "SystemExit"},
 		{desc: "exit with words", cells: []string{"exit('no data')"}, status: "error", text: "…", raised: "SystemExit"},

@@ -104,7 +104,7 @@ print(subprocess.run([sys.executable, '-c', 'x = []\nwhile True: x.append(bytes(
 			require.Equal(t, c.status, r.Status, r.Text)
 			require.Contains(t, r.Text, c.text)
 			require.Contains(t, r.Hint, c.hint)
-			require.Equal(t, c.status == "ok", r.Hint == "", "a hint where there is something to change: %q", r.Hint)
+			require.Equal(t, c.status == "ok", r.Hint == "", "a hint if there is something to change: %q", r.Hint)
 			require.Equal(t, c.status == "output_limit", r.Truncated)
 			require.LessOrEqual(t, len(r.Text), 64<<20)
 			if c.within > 0 {

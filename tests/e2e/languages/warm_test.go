@@ -49,7 +49,7 @@ var knownDifferences = []struct{ when, name, reason string }{
 	{"start", "process.threads", "numpy starts the threads of its linear algebra when it is imported"},
 	// The formatter makes its list when it is asked first: a kernel whose first cell
 	// imports numpy has this one too, this script asks before.
-	{"", "formatters.text/plain", "a printer of numpy.float64, where numpy was imported first"},
+	{"", "formatters.text/plain", "a printer of numpy.float64, if numpy was imported first"},
 }
 
 // warmService is a service for one test, with one sandbox that waits.
@@ -160,7 +160,7 @@ func TestNetworkLeavesNoTrace(t *testing.T) {
 	}, differ)
 }
 
-// TestWarmSandboxShowsTheSame as a kernel that is started anew, where libraries
+// TestWarmSandboxShowsTheSame as a kernel that is started anew, also if libraries
 // decide by what was there before them.
 func TestWarmSandboxShowsTheSame(t *testing.T) {
 	t.Parallel()

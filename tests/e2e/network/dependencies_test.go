@@ -200,7 +200,7 @@ func TestSigkillInMidInstall(t *testing.T) {
 	require.Empty(t, service.Containers(t, p.ID))
 }
 
-// TestDependenciesOff: what a process was killed over goes also where there are to be no
+// TestDependenciesOff: what a process was killed over goes also if there are to be no
 // packages any more, and what it has kept is named.
 func TestDependenciesOff(t *testing.T) {
 	t.Parallel()

@@ -375,7 +375,7 @@ func TestNoCodeOfPackagesRuns(t *testing.T) {
 	}
 }
 
-// TestBuildsHaveNoCredentials: code of packages that runs while they are installed, where the
+// TestBuildsHaveNoCredentials: code of packages that runs while they are installed, if the
 // operator allows that, finds no credential, and what it leaves behind does not rewrite what is installed.
 func TestBuildsHaveNoCredentials(t *testing.T) {
 	t.Parallel()

@@ -196,7 +196,7 @@ for i in range(3):
 	return service.Reply{}
 }
 
-// startAgain also makes the container, where Azurite was stopped before it had written
+// startAgain also makes the container, if Azurite was stopped before it had written
 // it down.
 func startAgain(t *testing.T, azurite *storagetest.Server, container string) {
 	t.Helper()

@@ -148,10 +148,11 @@ func TestCrowd(t *testing.T) {
 		desc    string
 		waiting string
 		wait    time.Duration
+		served  int // at least
 		refused int // at least
 	}{
-		{desc: "that may wait", waiting: "200", wait: time.Minute},
-		{desc: "that may not", waiting: "10", wait: 2 * time.Second, refused: crowdCallers / 2},
+		{desc: "that may wait", waiting: "200", wait: 15 * time.Second, served: 8}, // the places twice; some tens on an idle machine
+		{desc: "that may not", waiting: "10", wait: 2 * time.Second, served: 4, refused: crowdCallers / 2},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			const allowed = 6
@@ -167,7 +168,7 @@ func TestCrowd(t *testing.T) {
 			require.Greater(t, seen.samples, 20)
 			require.LessOrEqual(t, seen.most, allowed)
 			require.Equal(t, []int{http.StatusOK}, keysOf(readiness), "a service that is full is ready")
-			require.GreaterOrEqual(t, statuses[http.StatusOK], 4)
+			require.GreaterOrEqual(t, statuses[http.StatusOK], c.served)
 			require.GreaterOrEqual(t, statuses[http.StatusServiceUnavailable], c.refused)
 			requireCalm(t, p)
 			require.NoError(t, p.Stop(t.Context()))

@@ -44,7 +44,7 @@ func requireSessions(t *testing.T, p *service.Service, ids []string) {
 }
 
 // TestSessionsOutliveSigkill, one in the middle of a run and one in that of an upload. Each
-// goes on with its variables and files, also after an end by SIGTERM; where
+// goes on with its variables and files, also after an end by SIGTERM; if
 // no service comes back, they end by themselves.
 func TestSessionsOutliveSigkill(t *testing.T) {
 	t.Parallel()

@@ -162,7 +162,7 @@ func (h *holdings) look(t *testing.T) held {
 	return now
 }
 
-// entries counts what is below a folder, itself left out; 0 where there is none.
+// entries counts what is below a folder, itself left out; 0 if there is none.
 func entries(t *testing.T, folder string, want func(name string) bool) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -225,7 +225,7 @@ func processes(t *testing.T, want func(folder, status string) bool) (n int) {
 	return n
 }
 
-// layers counts the folders of the daemon's overlay2, or 0 where they cannot be
+// layers counts the folders of the daemon's overlay2, or 0 if they cannot be
 // seen from here.
 func layers(t *testing.T) int {
 	t.Helper()

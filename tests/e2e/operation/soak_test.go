@@ -19,7 +19,7 @@ import (
 
 const (
 	// soakRuns is how many without NOTEBOX_SOAK_RUNS; `make soak` has 1,000.
-	soakRuns = 100
+	soakRuns = 60
 	// soakCallers at one time, in the second half.
 	soakCallers = 20
 	// soakTimeout of one request, the wait for a place included.

@@ -27,7 +27,7 @@ import (
 type difyAgent struct {
 	t   *testing.T
 	url string
-	key string // "" where there are none
+	key string // "" if there are none
 	doc *openapi3.T
 }
 

@@ -33,7 +33,7 @@ class Clerks:
         self._clerks: list[_Clerk] = []
 
     def open(self) -> socket.socket:
-        """Start one; return the connection to it. Raises OSError where none can be started."""
+        """Start one; return the connection to it. Raises OSError if none can be started."""
         ours, theirs = socket.socketpair()
         notes, note = os.pipe()
         operation = Operation(theirs, note, self.hidden)

@@ -174,5 +174,5 @@ def _reason(e: OSError) -> str:
 
 
 def printable(name: str) -> str:
-    """Return a name as it can be told, also where it is not UTF-8."""
+    """Return a name as it can be told, even if it is not UTF-8."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

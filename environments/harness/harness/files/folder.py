@@ -67,7 +67,7 @@ def split(path: object) -> list[str]:
 
 @contextlib.contextmanager
 def opened(parts: list[str], make: bool = False) -> Iterator[int]:
-    """Yield the descriptor of a folder, made with those around it where that is wanted."""
+    """Yield the descriptor of a folder; if make is set, make it and those around it."""
     fd = os.open(DATA, DATA_FOLDER)
     try:
         for part in parts:
@@ -116,5 +116,5 @@ def entry(path: str, st: os.stat_result) -> dict[str, Any]:
 
 
 def shown(path: str) -> bytes:
-    """Return the UTF-8 of a path as it is told, also where it is none."""
+    """Return a path as it is told: in UTF-8, even if the path itself is not."""
     return os.fsencode(path).decode("utf-8", "backslashreplace").encode()

@@ -30,8 +30,8 @@ class Clock:
     """One job's clock. The thread of a Listener drives it.
 
     reason says why the job was ended: "timeout", "cancelled", "output_limit" or "killed"; ""
-    where nobody did. A session's job is interrupted before it is ended. Without a session
-    only one whose time is over is: of another nobody wants what it would yet do.
+    if nobody ended it. A session's job is interrupted before it is ended, and so is a run
+    whose time is over. A cancelled run, or one with too much output, is killed at once.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class Clock:
         self.abort: Callable[[], None] = lambda: None  # ends the wait for a kernel that is no more
         self.target, self._changed, self._in_session = target, changed, in_session
         self._seconds = seconds
-        self._due: float | None = None
+        # Start counts anew. Until then it counts from now, so that the listener's wait is never
+        # longer than the job's.
+        self._due: float | None = time.monotonic() + seconds
         self._grace: Grace | None = None  # since the interrupt
         self._running, self._finished = False, False
         self._lock = threading.Lock()
@@ -61,7 +63,8 @@ class Clock:
                 self._wind_up()
             else:
                 self._due = time.monotonic() + self._seconds
-        self._changed()
+        if self.reason:
+            self._changed()
 
     def finish(self) -> None:
         """Stop: nothing is ended after this."""
@@ -94,7 +97,7 @@ class Clock:
                 self.target.interrupt()
 
     def restart(self) -> None:
-        """End every process of the user, where the job still runs."""
+        """End every process of the user, if the job still runs."""
         with self._lock:
             if self._finished:
                 return
@@ -116,6 +119,9 @@ class Clock:
         with self._lock:
             late = self._due is not None and time.monotonic() >= self._due
             if not late:
+                return
+            if not self._running:
+                self._due = time.monotonic() + self._seconds
                 return
             if self.reason:
                 if self._grace and not self._grace.over():

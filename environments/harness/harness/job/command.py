@@ -32,7 +32,7 @@ class Command:
     interrupts = True
 
     def __init__(self, line: str, env: dict[str, str]) -> None:
-        """Start it. Raises OSError where no process can be made."""
+        """Start it. Raises OSError if no process can be made."""
         self._pipes: dict[int, str] = {}  # the ends that are read, and the streams' names
         out, err = self._pipe("stdout"), self._pipe("stderr")
         try:
@@ -63,7 +63,7 @@ class Command:
             os.kill(self.pid, signal.SIGKILL)
 
     def run(self, output: Output, left: Leftovers) -> int | None:
-        """Pass on what it writes until it has ended; return its exit code, None where unknown."""
+        """Pass on what it writes until it has ended; return its exit code, None if unknown."""
         try:
             self._follow(output)
         finally:
@@ -99,7 +99,7 @@ class Command:
 
 
 def _read(fd: int, size: int) -> bytes | None:
-    """Return what there is, b"" at the end, None where somebody else was faster."""
+    """Return what there is, b"" at the end, None if somebody else was faster."""
     try:
         return os.read(fd, size)
     except BlockingIOError:

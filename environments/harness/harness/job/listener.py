@@ -23,6 +23,7 @@ class Listener(threading.Thread):
     """
 
     clock: Clock | None = None
+    _gone: tuple[type[Exception], ...] = (OSError,)  # of reading: the service is no more
 
     def __init__(
         self,
@@ -38,6 +39,9 @@ class Listener(threading.Thread):
         self._silence, self._heard = silence, time.monotonic()
         self._pieces = frames.Pieces()
         self._showing = False  # the display's server is being started
+        self._starter: threading.Thread | None = None  # which does that, or did it last
+        self._looks = True  # at the display
+        self._lock = threading.Lock()  # of both
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
 
@@ -45,6 +49,16 @@ class Listener(threading.Thread):
         """Have it look at its clock again; from any thread."""
         with contextlib.suppress(BlockingIOError):  # it is awake anyway
             os.write(self._wake, b"r")
+
+    def leave_display(self) -> threading.Thread | None:
+        """Start no server of the display from now on; return the thread that starts one, or has.
+
+        That thread ends once every process of the user was killed, as one of them may have
+        stopped the server. The server may be younger than that, and is killed after the thread.
+        """
+        with self._lock:
+            self._looks = False
+            return self._starter
 
     def run(self) -> None:
         try:
@@ -59,7 +73,7 @@ class Listener(threading.Thread):
 
     def _turn(self) -> None:
         clock = self.clock
-        screen = -1 if self._showing else self._display.fileno()
+        screen = self._display.fileno() if self._looks and not self._showing else -1
         wanted = [self._fd, self._woken, *([screen] if screen >= 0 else [])]
         ready, _, _ = select.select(wanted, [], [], self._left(clock))
         if clock:
@@ -67,10 +81,7 @@ class Listener(threading.Thread):
         if self._woken in ready:
             os.read(self._woken, 4096)
         if screen in ready:
-            self._showing = True
-            # Not here: code can stop the new process before it is another program, and
-            # with it whoever waits for that.
-            threading.Thread(target=self._show, daemon=True).start()
+            self._connected()
         if self._fd in ready:
             self._heard = time.monotonic()
             self._hear(self._read())
@@ -84,10 +95,20 @@ class Listener(threading.Thread):
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _read(self) -> bytes:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*self._gone):
             if data := os.read(self._fd, frames.CHUNK):
                 return data
         raise frames.StreamClosed
+
+    def _connected(self) -> None:
+        with self._lock:
+            if not self._looks:
+                return
+            self._showing = True
+            # Not here: code can stop the new process before it is another program, and
+            # with it whoever waits for that.
+            self._starter = threading.Thread(target=self._show, daemon=True)
+            self._starter.start()
 
     def _show(self) -> None:
         try:

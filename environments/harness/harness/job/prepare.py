@@ -22,7 +22,7 @@ class BadEnvironmentError(Exception):
 
 
 class BadPackagesError(Exception):
-    """No kernel starts with the packages that a caller has chosen."""
+    """No run starts with the packages that a caller has chosen."""
 
 
 def first_kernel(choice: Choice, fd: int) -> tuple[Kernel, list[str]]:
@@ -108,7 +108,7 @@ def tell_kernel(kernel: Kernel, env: dict[str, str]) -> None:
 
 
 def run_silently(kernel: Kernel, code: str) -> Executor:
-    """Run a cell of the harness's own; raise RuntimeError where that does not work."""
+    """Run a cell of the harness's own; raise RuntimeError if that does not work."""
 
     class Unwritten(Writer):
         def write(self, kind: bytes, payload: bytes = b"") -> None:

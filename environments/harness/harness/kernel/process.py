@@ -187,10 +187,10 @@ class Kernel:
     ) -> None:
         """Start a kernel and wait until it can take a cell.
 
-        Python's is forked where it is the first one: this process may have no threads yet.
+        Python's is forked if it is the first one: this process may have no threads yet.
         Else it starts anew, with env before anything else; in a session, where others of the
-        user's processes may live. Raises RuntimeError where it does not come up, and OSError
-        where there can be no process.
+        user's processes may live. Raises RuntimeError if it does not come up, and OSError
+        if there can be no process.
         """
         self.choice = choice
         self._ended = threading.Event()
@@ -290,7 +290,7 @@ class Kernel:
             return True
 
     def settled(self) -> bool:
-        """Report whether the process is no more, after it is where it was killed.
+        """Report whether the process is no more. Wait for the end of one that was killed.
 
         Until then it would be taken for one that does what it is asked.
         """
@@ -307,7 +307,7 @@ class Kernel:
         return self.choice.interrupts
 
     def interrupt(self) -> None:
-        """Interrupt the kernel and what it started, as Jupyter does, where it can be."""
+        """Interrupt the kernel and what it started, as Jupyter does, if it can be interrupted."""
         if not self.interrupts:
             return
         if not self.choice.is_python and kernelspec(self.choice.kernel).interrupt_mode == "message":

@@ -42,7 +42,7 @@ def main(connection_file: str) -> None:
 
 
 def run() -> None:
-    """Run the kernel, as deep in the stack as Jupyter does."""
+    """Run the kernel as deep in the stack as Jupyter does, which is two frames below a module."""
     IPKernelApp.launch_instance()
 
 

@@ -21,7 +21,7 @@ def next_frame(
 ) -> tuple[bytes, bytes]:
     """Return the next frame but pings and such, which must be of one of these kinds.
 
-    idle is the kernel's process that waits for it. Raises RuntimeError where that ends
+    idle is the kernel's process that waits for it. Raises RuntimeError if that ends
     meanwhile, as nobody else would know, or does something: a package that it has
     imported may have started to work, at nobody's cost.
     """
@@ -39,7 +39,7 @@ def next_frame(
 
 
 def await_input(fd: int, pid: int) -> None:
-    """Return when there is something to read. Raises what reading does where nothing comes."""
+    """Return when there is something to read. Raises what reading does if nothing comes."""
     process = os.pidfd_open(pid)
     try:
         poll = select.poll()

@@ -92,7 +92,8 @@ class Pieces:
 class Reader:
     """Reads frames from a descriptor, and never a byte beyond the frame asked for.
 
-    All of them must come within seconds; without that there must be a byte in IDLE_SECONDS.
+    All of them must come within seconds. If seconds is 0, each byte must come within
+    IDLE_SECONDS.
     """
 
     def __init__(self, fd: int, seconds: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-# Prints, and a result only where a cell's last statement is an expression.
+# Prints, and a result only if a cell's last statement is an expression.
 
 # %%
 print("one")

@@ -43,7 +43,7 @@ test-go: images stores browser clients
 
 # Most that these packages test is in containers. A container that another test wants fails it.
 test-short: stores browser clients
-	@GO_PACKAGES="$$(go list ./... | grep -vE '/(tests/adversarial|tests/faults|runner/docker)$$' | xargs)" \
+	@GO_PACKAGES="$$(go list ./... | grep -vE '/(tests/adversarial|tests/faults|runner/docker|runner/cells)$$' | xargs)" \
 	  DOCKER_HOST=unix:///no-containers scripts/go-test.sh -short
 
 test-cells: image ## the tests of sandboxes, in cells; the service's own with NOTEBOX_TEST_ISOLATION=cell go test ./tests/…

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,8 +71,19 @@ func newEngineOf(t testing.TB, service string, o cells.Options) *cells.Engine {
 		defer cancel()
 		require.NoError(t, e.Close())
 		require.NoError(t, host.Close(ctx))
+		tidy(service)
 	})
 	return e
+}
+
+// tidy removes the control groups that a service has had, as far as nothing is in them.
+func tidy(service string) {
+	for _, pattern := range []string{"worker-*/*-*", "worker-*", ""} {
+		groups, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup/*/notebox", service, pattern))
+		for _, group := range groups {
+			_ = syscall.Rmdir(group)
+		}
+	}
 }
 
 // left asks the host's kernel: a cell is there as long as its control group is, or, if its

@@ -94,6 +94,7 @@ func TestEachProtocol(t *testing.T) {
 			}
 			if c.path == "/mcp" {
 				head = append(head, "Mcp-Session-Id", s.began())
+				await(t, spans, "POST /mcp") // that of initialize, below which the session's calls are
 			}
 			status, body = s.ask(http.MethodPost, c.path, strings.ReplaceAll(c.body, "SESSION", s.opened.List("")[0].ID), head...)
 			require.Equal(t, http.StatusOK, status, body)

@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build stores browser clients pages bench soak load fuzz lint test-go test-harness test-short test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo check test serve image images build stores browser clients pages bench soak load fuzz lint test-go test-harness test-short test-cells test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,8 +43,11 @@ test-go: images stores browser clients
 
 # Most that these packages test is in containers. A container that another test wants fails it.
 test-short: stores browser clients
-	@GO_PACKAGES="$$(go list ./... | grep -vE '/(tests/adversarial|tests/faults|runner/docker)$$' | xargs)" \
+	@GO_PACKAGES="$$(go list ./... | grep -vE '/(tests/adversarial|tests/faults|runner/docker|runner/cells)$$' | xargs)" \
 	  DOCKER_HOST=unix:///no-containers scripts/go-test.sh -short
+
+test-cells: image ## the tests of sandboxes, in cells; the service's own with NOTEBOX_TEST_ISOLATION=cell go test ./tests/…
+	go test -count 1 -timeout 30m ./runner/cells ./environments/supervisor/...
 
 test-adversarial: images ## send every bad input to the real service, and have every fault, a line a case; ARGS="-cases 'A.*|C8' -show"
 	@scripts/test-adversarial.sh $(ARGS)

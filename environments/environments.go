@@ -27,8 +27,9 @@ const Default = "jupyter"
 
 // Folders that are part of every image.
 const (
-	harness = "harness"
-	base    = "base"
+	harness    = "harness"
+	base       = "base"
+	supervisor = "supervisor"
 )
 
 // baseImage is the repository of the image that the others are made from.
@@ -37,7 +38,7 @@ const baseImage = "notebox/base"
 // Files with a dot in their name, and the Dockerfile: no folder, such as testdata, but for
 // the harness's package.
 //
-//go:embed */*.* */Dockerfile harness/harness/*.py harness/harness/*/*.py
+//go:embed */*.* */Dockerfile harness/harness/*.py harness/harness/*/*.py supervisor/wire/*.go
 var embedded embed.FS
 
 // Load returns the embedded environments, the default one first and the others by
@@ -102,7 +103,7 @@ func load(files, common fs.FS, name string) (Environment, error) {
 		if err != nil {
 			return e, fmt.Errorf("environment %s: %w", name, err)
 		}
-		shared, err := hashOf(common, base, harness)
+		shared, err := hashOf(common, base, harness, supervisor)
 		if err != nil {
 			return e, fmt.Errorf("environment %s: %w", name, err)
 		}

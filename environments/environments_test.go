@@ -34,6 +34,8 @@ func sample() fstest.MapFS {
 		"harness/harness/b/c.py": "",
 		"base/Dockerfile":        "FROM debian:trixie-slim\n",
 		"other/Dockerfile":       "FROM scratch\n",
+		"supervisor/main.go":     "package main\n",
+		"supervisor/wire/a.go":   "package wire\n",
 	})
 }
 
@@ -138,6 +140,9 @@ func TestHash(t *testing.T) {
 		{desc: "tests", change: func(m fstest.MapFS) { m["some/testdata/cases.json"] = &fstest.MapFile{} }, same: true},
 		{desc: "tests of the harness", change: func(m fstest.MapFS) { m["harness/tests/test.py"] = &fstest.MapFile{} }, same: true},
 		{desc: "settings of the harness's linters", change: func(m fstest.MapFS) { m["harness/pyproject.toml"] = &fstest.MapFile{} }, same: true},
+		{desc: "the supervisor", change: func(m fstest.MapFS) { m["supervisor/main.go"].Data = []byte("package other\n") }},
+		{desc: "a package of the supervisor", change: func(m fstest.MapFS) { m["supervisor/wire/b.go"] = &fstest.MapFile{} }},
+		{desc: "tests of the supervisor", change: func(m fstest.MapFS) { m["supervisor/wire/a_test.go"] = &fstest.MapFile{} }, same: true},
 		{desc: "the base", change: func(m fstest.MapFS) { m["base/Dockerfile"].Data = []byte("FROM busybox\n") }},
 		{desc: "a new file of the base", change: func(m fstest.MapFS) { m["base/more.py"] = &fstest.MapFile{} }},
 		{desc: "a new file", change: func(m fstest.MapFS) { m["some/fonts.conf"] = &fstest.MapFile{} }},

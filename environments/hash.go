@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
+	"strings"
 )
 
 // hash is over the names and contents of the files of the folders, cut to the 16 hex
@@ -20,11 +22,15 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// modules are what goes into an image of the harness: its programs and its package.
-var modules = []string{harness + "/*.py", harness + "/harness/*.py", harness + "/harness/*/*.py"}
+// modules are what goes into an image of the harness and the supervisor: their programs and
+// packages.
+var modules = map[string][]string{
+	harness:    {harness + "/*.py", harness + "/harness/*.py", harness + "/harness/*/*.py"},
+	supervisor: {supervisor + "/*.go", supervisor + "/*/*.go"},
+}
 
 // hashOf lists the files that go into an image, with the hash of each. Folders in a folder
-// do not: they are tests. Of the harness it is the modules.
+// do not: they are tests. Of the harness and the supervisor it is the modules.
 func hashOf(files fs.FS, folders ...string) ([]byte, error) {
 	var out []byte
 	for _, folder := range folders {
@@ -45,8 +51,8 @@ func hashOf(files fs.FS, folders ...string) ([]byte, error) {
 
 func content(files fs.FS, folder string) ([]string, error) {
 	var names []string
-	if folder == harness {
-		for _, pattern := range modules {
+	if patterns, own := modules[folder]; own {
+		for _, pattern := range patterns {
 			found, err := fs.Glob(files, pattern)
 			if err != nil {
 				return nil, err
@@ -56,7 +62,7 @@ func content(files fs.FS, folder string) ([]string, error) {
 			}
 			names = append(names, found...)
 		}
-		return names, nil
+		return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") }), nil
 	}
 	entries, err := fs.ReadDir(files, folder)
 	for _, entry := range entries {

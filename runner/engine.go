@@ -36,6 +36,27 @@ type Keeper interface {
 	Adopt(ctx context.Context, name string) (Sandbox, error)
 }
 
+// Host is an Engine that starts workers too: containers that many cells are in.
+type Host interface {
+	Keeper
+	// StartWorker is Start of the supervisor of an environment's image. token is a secret
+	// of the worker, which AttachWorker finds again.
+	StartWorker(ctx context.Context, env Environment) (s Sandbox, token []byte, w Walls, err error)
+	// AttachWorker opens a new stream to a worker of an earlier process of this service, by
+	// its id. The error is ErrNoSandbox where this service has none of that name that runs.
+	// Reap leaves it.
+	AttachWorker(ctx context.Context, id string) (s Sandbox, token []byte, err error)
+}
+
+// Walls are what a worker is told of the cells that it is to make.
+type Walls struct {
+	FirstUser, Users int               // the ids that are the worker's alone
+	Masked, ReadOnly []string          // files and folders
+	Sysctls          map[string]string // of the cell's network
+	Seccomp          []byte            // a profile in the form of Docker's
+	Mounts           func(l Limits, user int) map[string]string
+}
+
 // ErrNoImage is that there is nothing to start sandboxes of an environment from.
 var ErrNoImage = errors.New("there is no such image")
 

@@ -33,6 +33,8 @@ build() (
   trap 'rm -rf -- "$context"' EXIT
   mkdir -p "$context/base" "$context/$(basename "$1")"
   (cd "$root/environments" && cp --parents -t "$context" harness/*.py harness/harness/*.py harness/harness/*/*.py)
+  arch=$(docker version --format '{{.Server.Arch}}')
+  (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOFLAGS='' go build -trimpath -buildvcs=false -ldflags=-s -o "$context/harness/supervisor" ./environments/supervisor)
   find "$root/environments/base" -maxdepth 1 -type f -exec cp -t "$context/base" {} +
   find "$1" -maxdepth 1 -type f -exec cp -t "$context/$(basename "$1")" {} +
   build_image "$1/Dockerfile" "$context" "$2" ${3:+--build-arg "BASE=$3"}

@@ -38,6 +38,7 @@ type settings struct {
 	noAuth            bool
 	allowOrigins      list
 	fetchAllow        list
+	isolation         string
 	runtime           string
 	users             userRange
 	image             string
@@ -129,6 +130,7 @@ func (s *settings) registerFiles(f *flag.FlagSet) {
 
 func (s *settings) registerSandboxes(f *flag.FlagSet) {
 	f.StringVar(&s.image, "image", "", "Run Python in this `image`. (default: the image that notebox image prints)")
+	f.StringVar(&s.isolation, "isolation", isolationContainer, "Run code in sandboxes of this `kind`: container, or cell, which is one of many in a container; auto is cell if the host can.")
 	f.StringVar(&s.runtime, "sandbox-runtime", "", "Start sandboxes with this OCI `runtime` of the Docker daemon: runsc, kata, crun. (default: the daemon's own)")
 	f.Var(&s.users, "sandbox-users", "Give sandboxes user ids from this range, `FIRST-LAST`: each sandbox takes two. (default: 65536-99999, or 10000-59999 if the daemon remaps users)")
 	f.StringVar(&s.serviceID, "service-id", "", "Mark this service's sandboxes on the Docker daemon with this `id`. (default: a random id in the state folder)")
@@ -169,6 +171,7 @@ func (s *settings) check() error {
 		{"--url-ttl", s.urlTTL > 0},
 		{"--result-ttl", s.resultTTL > 0},
 		{"--retention (0, or at least --url-ttl)", s.retention == 0 || s.retention >= s.urlTTL},
+		{"--isolation (auto, cell or container)", isIsolation(s.isolation)},
 		{"--drain", s.drain >= 0},
 		{"--start-timeout", s.startTimeout > 0},
 	} {

@@ -81,7 +81,8 @@ type program struct {
 	keys      *access.Keys // nil: there are none
 	store     *storage.Store
 	engine    *docker.Engine
-	installed *installed // which environments have their image
+	sandboxes runner.Engine // that runs have: of engine, or cells in its workers
+	installed *installed    // which environments have their image
 	pool      *pool.Pool
 	sessions  *session.Sessions // nil: there are none
 	metrics   *metrics.Metrics
@@ -202,6 +203,9 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if err := p.engine.Ready(ctx, executor.EnvironmentOf(all[0])); err != nil {
 		return nil, err
 	}
+	if err := p.openSandboxes(ctx, all); err != nil {
+		return nil, err
+	}
 	p.installed = newInstalled(p.engine, all)
 	for _, e := range all {
 		if err := p.engine.CanGive(ctx, executor.LimitsOf(e, p.settings.limits)); err != nil {
@@ -263,7 +267,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	if users.Room() < o.MaxSandboxes {
 		return fmt.Errorf("--sandbox-users: %d ids are enough for %d sandboxes, and there may be %d (--max-sandboxes)", users.Last-users.First+1, users.Room(), o.MaxSandboxes)
 	}
-	p.pool = pool.New(p.engine, o)
+	p.pool = pool.New(p.sandboxes, o)
 	p.onCloseInTime(p.pool.Close)
 	return nil
 }

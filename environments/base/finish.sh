@@ -5,6 +5,7 @@
 set -eu
 mkdir /opt/notebox
 cp -r --no-preserve=all /srv/*.py /srv/harness /opt/notebox/
+install -m 755 /srv/supervisor /opt/notebox/
 for name in installing layer apt; do cp --no-preserve=all /media/$name.py /opt/installers/; done
 for name in kernelrelay messages; do cp --no-preserve=all /media/$name.py /opt/relay/; done
 /opt/venv/bin/python3 -m compileall -q -f --invalidation-mode unchecked-hash \

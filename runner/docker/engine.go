@@ -60,9 +60,9 @@ type Engine struct {
 	cores   atomic.Int64 // of the daemon's host; 0 before it has said so
 
 	mu      sync.Mutex
-	known   map[string]int // the containers that this process looks after, by name: their users, 0 for none
+	known   map[string]ids // of the containers that this process looks after, by name
 	users   Users          // of all sandboxes; zero before it is known
-	others  map[int]bool   // users of other containers, when they were last looked at
+	others  []ids          // of other containers, when they were last looked at
 	next    int            // where the next user is sought
 	ending  sync.WaitGroup // starts that go on, and removals in the background
 	closing chan struct{}  // closed by Close
@@ -75,7 +75,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker client: %w", err)
 	}
-	return &Engine{api: api, options: o, known: map[string]int{}, users: o.Users, next: somewhere(), closing: make(chan struct{})}, nil
+	return &Engine{api: api, options: o, known: map[string]ids{}, users: o.Users, next: somewhere(), closing: make(chan struct{})}, nil
 }
 
 // Close waits for what goes on in the background, or for ctx, and lets the
@@ -97,11 +97,29 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	if err := Check(limits); err != nil {
 		return nil, err
 	}
+	return e.begin(ctx, func(name, id string) (*sandbox, error) {
+		err := e.createAlone(ctx, name, idsEach, containerConfig(env, e.labels(id, env)), func(user int) *container.HostConfig {
+			return hostConfig(limits, e.options.Runtime, user, int(e.cores.Load()))
+		})
+		if err != nil {
+			return nil, err
+		}
+		return e.run(ctx, name)
+	})
+}
+
+func (e *Engine) labels(id string, env runner.Environment) map[string]string {
+	return map[string]string{labelService: e.options.ServiceID, labelSandbox: id, labelEnvironment: env.Name}
+}
+
+// begin has start make a container by a new name. If it does so too late, or fails, what it
+// has made is removed in the background.
+func (e *Engine) begin(ctx context.Context, start func(name, id string) (*sandbox, error)) (runner.Sandbox, error) {
 	id := strings.ToLower(rand.Text())
 	name := namePrefix + id
 	return e.await(ctx, func() (*sandbox, error) {
-		e.look(name, 0)
-		s, err := e.start(ctx, name, id, env, limits)
+		e.look(name, ids{})
+		s, err := start(name, id)
 		if err != nil {
 			e.removeCreated(name, err)
 		}
@@ -141,17 +159,8 @@ func (e *Engine) await(ctx context.Context, open func() (*sandbox, error), unwan
 	}
 }
 
-func (e *Engine) start(ctx context.Context, name, id string, env runner.Environment, limits runner.Limits) (*sandbox, error) {
-	err := e.createAlone(ctx, name, containerConfig(env, map[string]string{
-		labelService:     e.options.ServiceID,
-		labelSandbox:     id,
-		labelEnvironment: env.Name,
-	}), func(user int) *container.HostConfig {
-		return hostConfig(limits, e.options.Runtime, user, int(e.cores.Load()))
-	})
-	if err != nil {
-		return nil, err
-	}
+// run attaches to a container that was created, and starts it.
+func (e *Engine) run(ctx context.Context, name string) (*sandbox, error) {
 	s, err := e.attach(ctx, name, container.WaitConditionNextExit)
 	if err != nil {
 		return nil, err

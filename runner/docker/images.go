@@ -125,7 +125,7 @@ func (i *Images) Commit(ctx context.Context, base, name string, content io.Reade
 	}
 	id := strings.ToLower(rand.Text())
 	made := namePrefix + "layer-" + id
-	i.engine.look(made, 0)
+	i.engine.look(made, ids{})
 	var created error
 	defer func() { i.engine.removeCreated(made, created) }()
 	created = i.engine.create(ctx, made, &container.Config{Image: base, NetworkDisabled: true, Labels: map[string]string{

@@ -68,7 +68,7 @@ func (e *Engine) adopt(ctx context.Context, name string) (*sandbox, error) {
 		s.Close()
 		return nil, err
 	}
-	e.look(name, 0)
+	e.look(name, ids{})
 	return s, nil
 }
 

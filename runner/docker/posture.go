@@ -20,6 +20,8 @@ const (
 	labelSandbox     = "notebox.sandbox"     // its own id
 	labelEnvironment = "notebox.environment" // what it was started from
 	labelUser        = "notebox.user"        // the first of its ids; see users.go
+	labelUsers       = "notebox.users"       // how many, if it is a worker
+	labelToken       = "notebox.token"       // a worker's
 )
 
 // harnessFolder is root's, on a file system of its own: below /tmp, or any folder that code
@@ -117,14 +119,9 @@ func hostConfig(l runner.Limits, runtime string, user, cores int) *container.Hos
 		RestartPolicy:  container.RestartPolicy{Name: "no"},
 		ShmSize:        shmSize,
 		OomScoreAdj:    oomScore,
-		Tmpfs: map[string]string{
-			// The harness reads from its owner which user it is.
-			"/mnt/data":   tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", user, user)),
-			"/tmp":        tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
-			harnessFolder: tmpfs(harnessSize, harnessInodes, "mode=0755"),
-		},
-		MaskedPaths:   masked(cores),
-		ReadonlyPaths: []string{"/proc/sys", "/proc/sysrq-trigger"}, // of Docker's five, the others are masked,
+		Tmpfs:          folders(l, user),
+		MaskedPaths:    masked(cores),
+		ReadonlyPaths:  readOnly,
 		Resources: container.Resources{
 			Memory:           l.Memory,
 			MemorySwap:       l.Memory, // memory and swap together: no swap
@@ -139,13 +136,30 @@ func hostConfig(l runner.Limits, runtime string, user, cores int) *container.Hos
 	}
 	if sharesKernel(runtime) {
 		h.Mounts = []mount.Mount{terminals()}
-		h.Sysctls = map[string]string{
-			"net.ipv4.tcp_rmem":     fmt.Sprintf("4096 %d %[1]d", tcpBuffer),
-			"net.ipv4.tcp_wmem":     fmt.Sprintf("4096 16384 %d", tcpBuffer),
-			"net.ipv4.tcp_fastopen": "0", // sends what makes a connection without connect
-		}
+		h.Sysctls = sysctls()
 	}
 	return h
+}
+
+// folders are the file systems in memory of a sandbox. The harness reads from the owner of
+// /mnt/data which user it is.
+func folders(l runner.Limits, user int) map[string]string {
+	return map[string]string{
+		"/mnt/data":   tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", user, user)),
+		"/tmp":        tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
+		harnessFolder: tmpfs(harnessSize, harnessInodes, "mode=0755"),
+	}
+}
+
+// readOnly are paths that code cannot write: of Docker's five, the others are masked.
+var readOnly = []string{"/proc/sys", "/proc/sysrq-trigger"}
+
+func sysctls() map[string]string {
+	return map[string]string{
+		"net.ipv4.tcp_rmem":     fmt.Sprintf("4096 %d %[1]d", tcpBuffer),
+		"net.ipv4.tcp_wmem":     fmt.Sprintf("4096 16384 %d", tcpBuffer),
+		"net.ipv4.tcp_fastopen": "0", // sends what makes a connection without connect
+	}
 }
 
 // sharesKernel reports whether containers of a runtime are on the host's own kernel, whose

@@ -102,8 +102,8 @@ func (e *Engine) removeUntilGone(name string, unanswered bool) {
 	}
 }
 
-// look has this process look after a container of that user; 0 is none that is known.
-func (e *Engine) look(name string, user int) {
+// look has this process look after a container with these ids, as far as they are known.
+func (e *Engine) look(name string, user ids) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.known[name] = user
@@ -115,7 +115,7 @@ func (e *Engine) forget(name string) {
 	delete(e.known, name)
 }
 
-func (e *Engine) looksAfter(name string) (user int, known bool) {
+func (e *Engine) looksAfter(name string) (user ids, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	user, known = e.known[name]

@@ -30,18 +30,29 @@ var (
 )
 
 const (
-	// idsEach is how many ids a sandbox has.
+	// idsEach is how many ids a sandbox has that is a container.
 	idsEach = 2
 	// userTries bounds how often a sandbox is created anew because another service has its
 	// user: chance alone makes that happen, and twice in a row hardly ever.
 	userTries = 20
 )
 
-// Room returns for how many sandboxes there are ids.
-func (u Users) Room() int { return (u.Last - u.First + 1) / idsEach }
+// ids are as many from first on; none is the zero value.
+type ids struct{ first, count int }
 
-// user returns the first id of the n-th sandbox.
-func (u Users) user(n int) int { return u.First + idsEach*n }
+// meet reports whether two have an id in common.
+func (a ids) meet(b ids) bool { return a.first < b.first+b.count && b.first < a.first+a.count }
+
+// Room returns for how many sandboxes there are ids.
+func (u Users) Room() int { return u.parts(idsEach) }
+
+// part returns the n-th part of the range, of so many ids; modulo the parts there are.
+func (u Users) part(n, count int) ids {
+	return ids{u.First + count*(n%u.parts(count)), count}
+}
+
+// parts returns how many parts of so many ids there are.
+func (u Users) parts(count int) int { return (u.Last - u.First + 1) / count }
 
 // Users returns the range that is in use: Options.Users, or the default for this daemon.
 func (e *Engine) Users(ctx context.Context) (Users, error) {
@@ -67,31 +78,34 @@ func (e *Engine) Users(ctx context.Context) (Users, error) {
 	return users, nil
 }
 
-// createAlone creates a container whose user no other container of the daemon has: no
+// createAlone creates a container whose ids, so many, no other container of the daemon has: no
 // other service's either, nor one that a killed service left. Nothing runs in it yet.
 //
-// Each container has its user in a label. It is created first, and then all others are
+// Each container has its ids in labels. It is created first, and then all others are
 // looked at: of two that are created at one time with one user, at least the later one sees
 // the other, and who sees another gives way.
-func (e *Engine) createAlone(ctx context.Context, name string, c *container.Config, host func(user int) *container.HostConfig) error {
+func (e *Engine) createAlone(ctx context.Context, name string, count int, c *container.Config, host func(user int) *container.HostConfig) error {
 	users, err := e.Users(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotAsked, err)
 	}
 	for range userTries {
-		user, err := e.choose(users, name)
+		mine, err := e.choose(users, name, count)
 		if err != nil {
 			return err
 		}
-		c.Labels[labelUser] = strconv.Itoa(user)
-		if err := e.create(ctx, name, c, host(user)); err != nil {
+		c.Labels[labelUser] = strconv.Itoa(mine.first)
+		if count != idsEach {
+			c.Labels[labelUsers] = strconv.Itoa(count)
+		}
+		if err := e.create(ctx, name, c, host(mine.first)); err != nil {
 			return err
 		}
 		taken, err := e.usersOfOthers(ctx, name)
 		if err != nil {
 			return err
 		}
-		if e.note(taken, user) {
+		if e.note(taken, mine) {
 			return nil
 		}
 		if err := e.remove(ctx, name); err != nil {
@@ -101,59 +115,62 @@ func (e *Engine) createAlone(ctx context.Context, name string, c *container.Conf
 	return unavailable("no user for a sandbox is free", errors.New("others had each that was tried"))
 }
 
-// choose takes a user for a container: the next one that no container of this process has,
-// so that none is used again soon. One that others had when they were last looked at is
-// taken if there is no other, as they may have ended.
-func (e *Engine) choose(users Users, name string) (int, error) {
+// choose takes ids for a container: the next ones that no container of this process has,
+// so that none is used again soon. Those that others had when they were last looked at are
+// taken if there are no others, as they may have ended.
+func (e *Engine) choose(users Users, name string, count int) (ids, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	mine := slices.Collect(maps.Values(e.known))
-	last := 0
-	for range users.Room() {
-		user := users.user(e.next % users.Room())
+	var last ids
+	for range users.parts(count) {
+		next := users.part(e.next, count)
 		e.next++
-		if slices.Contains(mine, user) {
+		if slices.ContainsFunc(mine, next.meet) {
 			continue
 		}
-		last = user
-		if !e.others[user] {
+		last = next
+		if !slices.ContainsFunc(e.others, next.meet) {
 			break
 		}
 	}
-	if last == 0 {
-		return 0, unavailable("no user for a sandbox is free", fmt.Errorf("%d sandboxes have all ids from %d to %d", users.Room(), users.First, users.Last))
+	if last == (ids{}) {
+		return ids{}, unavailable("no user for a sandbox is free", fmt.Errorf("sandboxes have all ids from %d to %d, in parts of %d", users.First, users.Last, count))
 	}
 	e.known[name] = last
 	return last, nil
 }
 
-// note keeps which users others have, and reports whether one is not among them. If it is,
-// the next one is sought elsewhere: who has it may go along beside this process.
-func (e *Engine) note(taken map[int]bool, user int) (alone bool) {
+// note keeps which ids others have, and reports whether these are not among them. If they
+// are, the next ones are sought elsewhere: who has them may go along beside this process.
+func (e *Engine) note(taken []ids, mine ids) (alone bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.others = taken
-	if taken[user] {
+	alone = !slices.ContainsFunc(taken, mine.meet)
+	if !alone {
 		e.next = somewhere()
 	}
-	return !taken[user]
+	return alone
 }
 
-// somewhere is a place in a range of any size, taken modulo its room.
+// somewhere is a place in a range of any size, taken modulo its parts.
 func somewhere() int { return rand.IntN(math.MaxInt32) }
 
-// usersOfOthers returns what is no free user, by the containers of the daemon but this one.
-func (e *Engine) usersOfOthers(ctx context.Context, name string) (map[int]bool, error) {
+// usersOfOthers returns the ids of the daemon's containers but this one.
+func (e *Engine) usersOfOthers(ctx context.Context, name string) (taken []ids, err error) {
 	list, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", labelUser))})
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", err)
 	}
-	taken := map[int]bool{}
 	for _, c := range list {
 		user, err := strconv.Atoi(c.Labels[labelUser])
 		if err == nil && !slices.Contains(c.Names, "/"+name) {
-			// The neighbours too, as another service's range may begin with an odd id.
-			taken[user-1], taken[user], taken[user+1] = true, true, true
+			count := idsEach
+			if more, err := strconv.Atoi(c.Labels[labelUsers]); err == nil {
+				count = more
+			}
+			taken = append(taken, ids{user, count})
 		}
 	}
 	return taken, nil

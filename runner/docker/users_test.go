@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"notebox/runner"
+	"notebox/runner/runnertest"
 )
 
 // someUsers are too few for chance to keep sandboxes apart, and nobody else's.
@@ -109,87 +110,27 @@ func TestUsersOfADaemon(t *testing.T) {
 	}
 }
 
-// counted is what the kernel of the host counts by user. hold is a cell that takes all that
-// there is of it, or as much as a test may, and prints whether it was all; use takes one.
-var counted = []struct {
-	desc      string
-	limit     string // its file in /proc/sys, where that is too high for a test
-	most      int    // that a test may take; the limit is made this where it is higher and can be
-	hold, use string
-}{
-	{
-		desc: "epoll watches", limit: "/proc/sys/fs/epoll/max_user_watches", most: 50_000,
-		hold: `import os, select
-pipe = os.pipe()
-copies, polls, watches, full = [os.dup(pipe[0]) for _ in range(2000)], [], 0, False
-try:
-    while watches < MOST + 2000:
-        polls.append(select.epoll())
-        for fd in copies:
-            polls[-1].register(fd)
-            watches += 1
-except OSError as e:
-    full = e.errno == 28
-print(full)`,
-		use: `import os, select
-select.epoll().register(os.pipe()[0])`,
-	},
-	{
-		desc: "inotify instances", limit: "/proc/sys/fs/inotify/max_user_instances", most: 1000,
-		hold: `import ctypes, errno
-libc = ctypes.CDLL(None, use_errno=True)
-instances = 0
-while instances <= MOST and libc.inotify_init1(0) >= 0:
-    instances += 1
-print(ctypes.get_errno() == errno.EMFILE)`,
-		use: `import ctypes
-assert ctypes.CDLL(None).inotify_init1(0) >= 0`,
-	},
-	{
-		desc: "message queues", most: 1000,
-		hold: `import ctypes, errno, os
-libc = ctypes.CDLL(None, use_errno=True)
-queues = 0
-while queues < MOST and libc.mq_open(b'/%d' % queues, os.O_CREAT | os.O_RDWR, 0o600, None) >= 0:
-    queues += 1
-print(ctypes.get_errno() == errno.EMFILE)`,
-		use: `import ctypes, os
-assert ctypes.CDLL(None).mq_open(b'/use%d' % os.getpid(), os.O_CREAT | os.O_RDWR, 0o600, None) >= 0`,
-	},
-	{
-		desc: "timers", most: 400_000, // 140 MB; a host of 64 GB allows each user 260,000
-		hold: `import ctypes, errno
-libc = ctypes.CDLL(None, use_errno=True)
-timers, timer = 0, ctypes.c_void_p()
-while timers < MOST and libc.timer_create(1, None, ctypes.byref(timer)) == 0:
-    timers += 1
-print(timers == MOST or ctypes.get_errno() == errno.EAGAIN)`,
-		use: `import ctypes
-assert ctypes.CDLL(None).timer_create(1, None, ctypes.byref(ctypes.c_void_p())) == 0`,
-	},
-}
-
 // TestNothingIsCountedTogether: one sandbox uses up what the kernel of the host counts by
 // user; another has all that it needs, and a third can be started.
 func TestNothingIsCountedTogether(t *testing.T) {
 	greedy, neighbour := openSession(t, runner.SessionSpec{}), openSession(t, runner.SessionSpec{})
 	var uses []string
-	for _, c := range counted {
-		t.Run(c.desc, func(t *testing.T) {
-			reached := c.limit == "" || lowered(t, c.limit, c.most)
-			held := greedy.python(strings.ReplaceAll(c.hold, "MOST", strconv.Itoa(c.most)))
+	for _, c := range runnertest.AllCounted {
+		t.Run(c.Desc, func(t *testing.T) {
+			reached := c.Limit == "" || lowered(t, c.Limit, c.Most)
+			held := greedy.python(strings.ReplaceAll(c.Hold, "MOST", strconv.Itoa(c.Most)))
 			require.Equal(t, runner.StatusOK, held.Status, held.text)
 			if reached {
 				require.Equal(t, "True\n", held.text, "it has all of it")
 			}
-			require.Equal(t, runner.StatusOK, neighbour.python(c.use).Status)
+			require.Equal(t, runner.StatusOK, neighbour.python(c.Use).Status)
 			third := openSession(t, runner.SessionSpec{})
-			require.Equal(t, runner.StatusOK, third.python(c.use).Status)
+			require.Equal(t, runner.StatusOK, third.python(c.Use).Status)
 			require.Equal(t, runner.StatusOK, third.bash("true").Status)
-			uses = append(uses, c.use)
+			uses = append(uses, c.Use)
 		})
 	}
-	require.Len(t, uses, len(counted))
+	require.Len(t, uses, len(runnertest.AllCounted))
 	require.Equal(t, runner.StatusOK, neighbour.python(uses...).Status, "also all of it together")
 }
 

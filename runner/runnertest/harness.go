@@ -17,6 +17,8 @@ type Harness struct {
 	// Left returns the IDs of the sandboxes that there are of a service now, in
 	// whatever state.
 	Left func(t *testing.T, service string) []string
+	// Together is that the sandboxes of one engine are reaped together, and count as one.
+	Together bool
 	// Environment is there, Missing is not.
 	Environment, Missing runner.Environment
 	// Limits of the suite's runs; their Timeout is how long those take which

@@ -136,7 +136,7 @@ func Launch(o Options) (*Process, error) {
 	cmd, err := o.command(program, append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--service-id", o.ID,
 		"--state-dir", filepath.Join(o.Folder, "state"), "--storage", "file://" + filepath.ToSlash(filepath.Join(o.Folder, "files")),
-	}, o.Flags...))
+	}, slices.Concat(isolation(), o.Flags)...))
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +152,15 @@ func Launch(o Options) (*Process, error) {
 		p.ID = o.ID
 	}
 	return p, err
+}
+
+// isolation is the kind of sandboxes that NOTEBOX_TEST_ISOLATION names, so that tests of
+// containers can be run in cells.
+func isolation() []string {
+	if kind := os.Getenv("NOTEBOX_TEST_ISOLATION"); kind != "" {
+		return []string{"--isolation", kind}
+	}
+	return nil
 }
 
 // Run starts a command that becomes a service, with its log in folder. It does not wait

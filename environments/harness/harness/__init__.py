@@ -10,6 +10,7 @@ Each folder imports from those before it alone, and this folder from all of them
     stream   frames from and to the service, and the connections in them
     files    what goes into and out of /mnt/data
     kernel   the notebook's kernel: choice, start, process, end
+    cell     sandboxes that are forked from one process that has imported everything
     job      the execution of cells and commands, the clock that ends them, and who drives it
 
 No request's code runs in this process, and nothing here trusts what such code says or does.

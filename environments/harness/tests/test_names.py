@@ -17,7 +17,7 @@ def test_both_files_have_the_sandboxs_user(tmp_path: Path, monkeypatch: pytest.M
     (image / "group.image").write_text("root:x:0:\nsandbox:x:64000:\n")
     monkeypatch.setattr(names, "IMAGE", str(image))
     monkeypatch.setattr(names, "HARNESS", str(own))
-    monkeypatch.setattr(names, "USER", 99114)
+    monkeypatch.setattr(names.privileges, "USER", 99114)
     names.write()
     assert (own / "passwd").read_text() == (
         "root:x:0:0:root:/root:/bin/bash\nsandbox:x:99114:99114:sandbox:/tmp/home:/bin/bash\n"

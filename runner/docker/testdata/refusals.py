@@ -1,10 +1,9 @@
 """Run as a cell: tries what must be refused, each in a child, and prints what happened."""
 import ctypes, errno, json, mmap, os, resource, signal, socket, struct, time
 
-harness, = (
+harness = min(  # and not the guard of its sockets
     int(p) for p in os.listdir("/proc")
     if p.isdigit() and open(f"/proc/{p}/cmdline").read().split("\0")[1:2] == ["/opt/notebox"]
-    and "\nPPid:\t1\n" in open(f"/proc/{p}/status").read()  # and not the guard of its sockets
 )
 libc = ctypes.CDLL(None, use_errno=True)
 tries = {}

@@ -49,6 +49,14 @@ class Choice:
                 all_of_them[name] = f"{all_of_them[name]}:{self.env[name]}".strip(":")
         return warm.environment(all_of_them)
 
+    def hides_imported(self) -> bool:
+        """Report whether modules that this process has imported come after others of the name."""
+        libraries = self.libraries()
+        # In this order: to go through all names copies their pages, after a fork.
+        return bool(libraries) and not libraries.isdisjoint(
+            name.partition(".")[0] for name in sys.modules
+        )
+
     def libraries(self) -> set[str]:
         """Return the top-level names of modules that come before those of the image."""
         if not (folder := self.env.get(PACKAGES)):

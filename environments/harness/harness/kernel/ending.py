@@ -43,6 +43,10 @@ class Ending:
         """Take what there is now as the kernel's own."""
         gc.freeze()  # what there is now stays, and is not looked at again
         self._libraries.update(sys.modules.keys() - {"__main__"})  # which is the user's
+        self.count()
+
+    def count(self) -> None:
+        """Take what is counted now as the kernel's own."""
         self._before = _count()
         self._blocks = sys.getallocatedblocks()
 

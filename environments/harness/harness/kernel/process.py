@@ -26,7 +26,7 @@ from jupyter_client.session import Session
 from jupyter_core.utils import ensure_event_loop
 
 from harness.kernel import start
-from harness.kernel.application import MAX_QUEUED
+from harness.kernel.application import MAX_QUEUED, IPKernelApp
 from harness.kernel.choice import Choice
 from harness.system.grace import Grace
 from harness.system.places import DATA, HARNESS
@@ -203,9 +203,10 @@ class Kernel:
             connection_file=os.path.join(self._folder, "kernel.json"),
         )
         started, hurry = True, None
+        self.rehearsed = choice.is_python and first and IPKernelApp.is_prepared()
         if not choice.is_python:
             self.manager.spawn_program(env)
-        elif first and not choice.libraries() & {name.partition(".")[0] for name in sys.modules}:
+        elif first and not choice.hides_imported():
             hurry = self.manager.fork_kernel(env, choice.modules)
         elif in_session:
             self.manager.spawn_kernel(env)

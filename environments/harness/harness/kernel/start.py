@@ -15,7 +15,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from harness.kernel.application import DEBUGGER_VARIABLES, IPKernelApp
+from harness.kernel.application import DEBUGGER_VARIABLES, HISTORY, IPKernelApp
 
 PROGRAMS: str = str(Path(__file__).parents[2])  # the folder of launch.py, and of the package
 _HURRY = 100  # the descriptor of hurry in a kernel that starts
@@ -91,19 +91,21 @@ def fork(
     raise InKernelError
 
 
+def of_harness() -> list[str]:
+    """Return the names of modules that a file of the user's could have the name of."""
+    # And the packages of nbconvert, of which only a part is there.
+    return [n for n in sys.modules if n.partition(".")[0] in ("harness", "nbconvert")]
+
+
 def _forget_harness() -> None:
-    """Leave no module that a file of the user's could have the name of."""
+    """Leave none of them in a kernel."""
     sys.path.remove(PROGRAMS)
-    for name in list(sys.modules):
-        # And the packages of nbconvert, of which only a part is there.
-        if name.partition(".")[0] in ("harness", "nbconvert"):
-            del sys.modules[name]
+    for name in IPKernelApp.not_of_kernels or of_harness():
+        sys.modules.pop(name, None)
 
 
 def _set_arguments(connection_file: str) -> None:
     launcher = importlib.util.find_spec("ipykernel_launcher")
     assert launcher is not None
     assert launcher.origin is not None
-    # As nbclient starts it, which keeps the history of cells out of the user's home.
-    history = "--HistoryManager.hist_file=:memory:"
-    sys.argv = [launcher.origin, "-f", connection_file, history]
+    sys.argv = [launcher.origin, "-f", connection_file, HISTORY]  # as nbclient starts it

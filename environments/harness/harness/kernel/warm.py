@@ -61,14 +61,18 @@ def kernel_modules() -> None:
     os.environ.clear()
     os.environ.update(env)
     gc.disable()  # until the fork: what is imported stays
-    with as_user():
-        # Like a new user's: the image keeps caches there that take long to make.
-        shutil.copytree("/etc/skel", HOME, dirs_exist_ok=True)
+    home()
     from harness.kernel.application import IPKernelApp
 
     for name in KERNEL:
         importlib.import_module(name)
     IPKernelApp.of_every_kernel.update(sys.modules)
+
+
+def home() -> None:
+    """Make the user's home, like a new user's: the image keeps caches that take long to make."""
+    with as_user():
+        shutil.copytree("/etc/skel", HOME, dirs_exist_ok=True)
 
 
 def after_fork() -> None:

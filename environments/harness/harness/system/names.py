@@ -7,8 +7,8 @@ written once, before any other program runs.
 
 from __future__ import annotations
 
+from harness.system import privileges
 from harness.system.places import HARNESS
-from harness.system.privileges import USER
 
 IMAGE = "/etc"
 IMAGES_USER = "64000"  # the user's ids in the image
@@ -18,4 +18,4 @@ def write() -> None:
     """Write both files, as the image has them but for the user's ids."""
     for name in ("passwd", "group"):
         with open(f"{IMAGE}/{name}.image") as image, open(f"{HARNESS}/{name}", "w") as own:
-            own.write(image.read().replace(IMAGES_USER, str(USER)))
+            own.write(image.read().replace(IMAGES_USER, str(privileges.USER)))

@@ -28,6 +28,14 @@ def _owner(folder: str) -> int:
 USER = _owner("/mnt/data")
 CLERK = USER + 1  # real uid of the harness's children that live beside the user's processes
 
+
+def settle() -> None:
+    """Look once more who the user is, in a cell that has just got its folders."""
+    global USER, CLERK  # noqa: PLW0603 - they are constants of a sandbox
+    USER = _owner("/mnt/data")
+    CLERK = USER + 1
+
+
 # The effective uid is that of the whole process, and a fork inherits it: one thread at a
 # time changes it, or forks.
 identity = threading.RLock()
@@ -77,10 +85,10 @@ _PR_SET_DUMPABLE = 4  # linux/prctl.h
 
 
 @contextlib.contextmanager
-def as_user(uid: int = USER) -> Iterator[None]:
-    """Have the user's rights, and no capability, for a moment."""
+def as_user(uid: int | None = None) -> Iterator[None]:
+    """Have the user's rights, or this one's, and no capability, for a moment."""
     with identity:
-        os.seteuid(uid)
+        os.seteuid(USER if uid is None else uid)
         try:
             yield
         finally:

@@ -20,6 +20,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import signal
 import struct
 import sys
 
@@ -46,18 +47,9 @@ _SIGKILL = 9
 
 
 def begin() -> None:
-    """Bound the sockets of this process and of all that come from it.
-
-    There is no bound on another kernel than Linux (gVisor has its own sockets), on one before
-    5.5, or if who started the container has such a filter of its own: the kernel allows one.
-    """
-    machine = os.uname().machine
-    if machine not in _SECCOMP or _release() < (5, 5):
-        return
-    try:
-        listener = _install(machine)
-    except OSError as e:
-        print(f"the number of sockets is not bounded: {e}", file=sys.stderr)
+    """Bound the sockets of this process and of all that come from it."""
+    listener = _listener()
+    if listener is None:
         return
     if pid := os.fork():
         os.close(listener)
@@ -71,6 +63,56 @@ def begin() -> None:
         _guard(listener)
     finally:
         os._exit(1)
+
+
+def begin_as_init() -> None:
+    """Do the same in the first process of a pid namespace, which is the guard from now on, and
+    buries whoever is nobody's child any more. Returns in its child; it ends as that does."""
+    listener = _listener()
+    pid = os.fork()
+    if not pid:
+        if listener is not None:
+            os.close(listener)
+        return
+    try:
+
+        def bury(*_: object) -> None:
+            with contextlib.suppress(ChildProcessError):
+                while ended := os.waitpid(-1, os.WNOHANG):
+                    if ended[0] == pid:
+                        code = os.waitstatus_to_exitcode(ended[1])
+                        os._exit(code if code >= 0 else 128 - code)
+                    if not ended[0]:
+                        break
+
+        signal.signal(signal.SIGCHLD, bury)
+        become_guard()
+        keep_only(() if listener is None else (listener,))
+        os.close(2)
+        bury()
+        while listener is not None:
+            with contextlib.suppress(InterruptedError):
+                _guard(listener)
+        while True:
+            signal.pause()
+    finally:
+        os._exit(1)
+
+
+def _listener() -> int | None:
+    """Have the kernel ask before sockets are made; return the descriptor it asks by.
+
+    There is no bound on another kernel than Linux (gVisor has its own sockets), on one before
+    5.5, or if who started the container has such a filter of its own: the kernel allows one.
+    """
+    machine = os.uname().machine
+    if machine not in _SECCOMP or _release() < (5, 5):
+        return None
+    try:
+        return _install(machine)
+    except OSError as e:
+        print(f"the number of sockets is not bounded: {e}", file=sys.stderr)
+        return None
 
 
 def _release() -> tuple[int, int]:

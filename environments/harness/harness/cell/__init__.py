@@ -1,0 +1,1 @@
+"""Cells: sandboxes that are forked from one process that has imported everything."""

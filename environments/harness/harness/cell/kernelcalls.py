@@ -1,0 +1,48 @@
+"""System calls that Python has no functions for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = (
+    1, 2, 4, 8, 32, 1 << 12, 1 << 14, 1 << 18,
+)  # fmt: skip
+_MNT_DETACH = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call a function of the C library that returns 0, or raise OSError."""
+    if getattr(_libc, name)(*arguments):
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}{arguments}: {os.strerror(code)}")
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """Mount a file system of that kind, or change a mount."""
+    call("mount", source.encode(), target.encode(), kind.encode(), flags, options.encode())
+
+
+def bind(source: str, target: str, flags: int = 0) -> None:
+    """Have what is at source be at target too."""
+    mount(source, target, "", MS_BIND | flags)
+
+
+def restrict(target: str, flags: int) -> None:
+    """Have a mount, and not those below it, have these flags."""
+    mount("none", target, "", MS_BIND | MS_REMOUNT | flags)
+
+
+def unmount(target: str) -> None:
+    """Take a mount away, with those below it."""
+    call("umount2", target.encode(), _MNT_DETACH)
+
+
+def pivot_root(root: str) -> None:
+    """Make a mount the root, and take the old one away."""
+    os.chdir(root)
+    call("pivot_root", b".", b".")
+    unmount(".")
+    os.chdir("/")

@@ -1,0 +1,145 @@
+"""The walls of a cell, built by the process that is its harness, before anything of a
+request is in it. In the end it has two capabilities, as the harness of a container has."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import resource
+import socket
+import stat
+import struct
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.cell import tree
+from harness.cell.kernelcalls import (
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_RDONLY,
+    bind,
+    call,
+    mount,
+    restrict,
+    unmount,
+)
+
+HOST = "sandbox"
+PTYS = 32  # as runner/docker has it
+_NAMESPACES = (
+    os.CLONE_NEWNS | os.CLONE_NEWIPC | os.CLONE_NEWUTS | os.CLONE_NEWNET | os.CLONE_NEWCGROUP
+)
+_QUIET = MS_NOSUID | MS_NODEV | MS_NOEXEC
+
+
+class Setup(Protocol):
+    """What all cells have in common."""
+
+    @property
+    def filter(self) -> bytes: ...
+    @property
+    def masked(self) -> list[str]: ...
+    @property
+    def read_only(self) -> list[str]: ...
+    @property
+    def sysctls(self) -> dict[str, str]: ...
+    @property
+    def groups(self) -> dict[str, str]: ...
+
+
+@dataclass(frozen=True)
+class Birth:
+    """What is one cell's."""
+
+    cell: int
+    mounts: dict[str, str]  # file systems in memory, by folder, with their options
+    group: str  # the name of its control groups
+
+
+# What the kernel counts for all cells of a worker together. None of them gets more than a part.
+SHARES = 8
+# The same that has no limit of a process: inotify's, of which a user has 128 on most hosts. And
+# nobody makes a user namespace.
+COUNTED = {
+    "user.max_inotify_instances": "16",
+    "user.max_user_namespaces": "0",
+}
+
+
+def bound() -> None:
+    """Bound what cells may have, once for all: of what is counted for them together, and of
+    capabilities, so that no program that a cell starts gets more than the harness keeps."""
+    for name, value in COUNTED.items():
+        set_value(name, value)
+    for limit in (resource.RLIMIT_MSGQUEUE, resource.RLIMIT_SIGPENDING):
+        _, hard = resource.getrlimit(limit)
+        if hard != resource.RLIM_INFINITY:
+            resource.setrlimit(limit, (hard // SHARES, hard // SHARES))
+    for capability in range(_LAST_CAPABILITY + 1):
+        if not _KEPT >> capability & 1:
+            call("prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def build(setup: Setup, birth: Birth) -> None:
+    """Build them all around this process, which is the first of its pid namespace."""
+    os.unshare(_NAMESPACES)
+    socket.sethostname(HOST)
+    _loopback()
+    mount("proc", "/proc", "proc", _QUIET)
+    for name, value in setup.sysctls.items():
+        set_value(name, value)
+    for path in filter(os.path.exists, setup.read_only):
+        bind(path, path)
+        restrict(path, _QUIET | MS_RDONLY)
+    for path in setup.masked:  # after that, or it would be below
+        _mask(path)
+    for folder, options in birth.mounts.items():
+        flags = _QUIET if folder == "/dev/shm" else MS_NOSUID | MS_NODEV
+        mount("tmpfs", folder, "tmpfs", flags, options)
+    pts = f"newinstance,ptmxmode=0666,mode=0620,max={PTYS}"
+    mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts)
+    mount("mqueue", "/dev/mqueue", "mqueue", _QUIET)
+    for controller in setup.groups:
+        bind(f"{tree.GROUPS}/{controller}/{birth.group}", f"/sys/fs/cgroup/{controller}")
+    unmount(tree.GROUPS)
+    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    call("capset", header, struct.pack("6I", _KEPT, _KEPT, 0, 0, 0, 0))
+    call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _confine(setup.filter)
+
+
+def set_value(name: str, value: str) -> None:
+    """Set one of the kernel's values, of this process's namespaces."""
+    with open("/proc/sys/" + name.replace(".", "/"), "w") as f:
+        f.write(value)
+
+
+def _loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _IFF_UP))
+
+
+def _mask(path: str) -> None:
+    """Have a file or folder of /proc be empty, where there is one."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return
+    if path.startswith("/proc/"):  # the rest is masked for all cells at once
+        bind(tree.EMPTY if stat.S_ISDIR(mode) else "/dev/null", path)
+
+
+def _confine(program: bytes) -> None:
+    """Have a program decide about each system call of this process and of all that it starts."""
+    held = ctypes.create_string_buffer(program, len(program))
+    head = struct.pack("@HP", len(program) // 8, ctypes.addressof(held))
+    call("prctl", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, head, 0, 0)
+
+
+_KEPT = 1 << 6 | 1 << 7  # SETGID and SETUID of linux/capability.h
+_LAST_CAPABILITY = 40
+_CAPABILITY_VERSION = 0x20080522
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 24, 38, 22, 2
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1

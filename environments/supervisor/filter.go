@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
+)
+
+// What a filter returns, and where it finds what (linux/seccomp.h).
+const (
+	retKill, retAllow, retErrno = 0x80000000, 0x7fff0000, 0x00050000
+
+	offsetNumber, offsetArch, offsetArguments = 0, 4, 16
+	x32Bit                                    = 0x40000000 // of the number of a call that x32 makes
+)
+
+// profile is a seccomp profile in the form of Docker's, as far as ours go.
+type profile struct {
+	DefaultAction   string `json:"defaultAction"`
+	DefaultErrnoRet uint32 `json:"defaultErrnoRet"`
+	Syscalls        []struct {
+		Names              []string
+		Action             string
+		ErrnoRet           uint32
+		Args               []argument
+		Includes, Excludes *struct{ Arches, Caps []string }
+	}
+}
+
+type argument struct {
+	Index           uint32
+	Value, ValueTwo uint64
+	Op              string
+}
+
+// rule is what becomes of a call whose arguments are such.
+type rule struct {
+	arguments []argument
+	result    uint32
+}
+
+// compile makes the program of a profile for this machine, as the kernel takes it. It finds
+// the number of a call by halving, so that no call costs more than some ten comparisons.
+func compile(raw []byte) ([]byte, error) {
+	machine, err := arch.GetInfo(runtime.GOARCH)
+	if err != nil {
+		return nil, err
+	}
+	var p profile
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, err
+	}
+	if p.DefaultAction != "SCMP_ACT_ERRNO" {
+		return nil, fmt.Errorf("the default is %s", p.DefaultAction)
+	}
+	rules, err := p.rules(machine)
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([]uint32, 0, len(rules))
+	for number := range rules {
+		numbers = append(numbers, number)
+	}
+	slices.Sort(numbers)
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(machine.ID), SkipTrue: 1},
+		bpf.RetConstant{Val: retKill},
+		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
+	}
+	program = append(program, search(numbers, rules, retErrno|p.DefaultErrnoRet)...)
+	encoded, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, i := range encoded {
+		if err := binary.Write(&out, binary.NativeEndian, i); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// rules are those of each call of this machine, by its number.
+func (p *profile) rules(machine *arch.Info) (map[uint32][]rule, error) {
+	all := map[uint32][]rule{}
+	for _, s := range p.Syscalls {
+		if i := s.Includes; i != nil && (len(i.Caps) > 0 || len(i.Arches) > 0 && !slices.Contains(i.Arches, runtime.GOARCH)) {
+			continue
+		}
+		// Code in a cell has no capability, so what capabilities exclude holds.
+		if e := s.Excludes; e != nil && slices.Contains(e.Arches, runtime.GOARCH) {
+			continue
+		}
+		var result uint32
+		switch s.Action {
+		case "SCMP_ACT_ALLOW":
+			result = retAllow
+		case "SCMP_ACT_ERRNO":
+			result = retErrno | s.ErrnoRet
+		default:
+			return nil, fmt.Errorf("the action %s", s.Action)
+		}
+		for _, a := range s.Args {
+			if !slices.Contains([]string{"SCMP_CMP_EQ", "SCMP_CMP_NE", "SCMP_CMP_MASKED_EQ"}, a.Op) {
+				return nil, fmt.Errorf("the comparison %s", a.Op)
+			}
+		}
+		for _, name := range s.Names {
+			if number, known := machine.SyscallNames[name]; known && number&x32Bit == 0 {
+				all[uint32(number)] = append(all[uint32(number)], rule{s.Args, result})
+			}
+		}
+	}
+	for number, those := range all {
+		// One that holds always is the last.
+		slices.SortStableFunc(those, func(a, b rule) int { return min(len(b.arguments), 1) - min(len(a.arguments), 1) })
+		all[number] = those
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no rule is for this machine")
+	}
+	return all, nil
+}
+
+// search is a program that has the number loaded and ends: with what becomes of one of these
+// numbers, or with other for any other.
+func search(numbers []uint32, rules map[uint32][]rule, other uint32) []bpf.Instruction {
+	if len(numbers) == 0 {
+		return []bpf.Instruction{bpf.RetConstant{Val: other}}
+	}
+	if first := rules[numbers[0]]; plain(first) && together(numbers, rules) {
+		last := numbers[len(numbers)-1]
+		return []bpf.Instruction{
+			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: numbers[0], SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: last, SkipTrue: 1},
+			bpf.RetConstant{Val: first[0].result},
+			bpf.RetConstant{Val: other},
+		}
+	}
+	if len(numbers) == 1 {
+		body := check(rules[numbers[0]], other)
+		return append([]bpf.Instruction{
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: numbers[0], SkipTrue: 1},
+			bpf.RetConstant{Val: other},
+		}, body...)
+	}
+	half := len(numbers) / 2
+	low, high := search(numbers[:half], rules, other), search(numbers[half:], rules, other)
+	return slices.Concat([]bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: numbers[half], SkipTrue: 1},
+		bpf.Jump{Skip: uint32(len(low))},
+	}, low, high)
+}
+
+// plain reports whether what becomes of a call does not depend on its arguments.
+func plain(rules []rule) bool { return len(rules[0].arguments) == 0 }
+
+// together reports whether numbers follow each other, and the same becomes of all.
+func together(numbers []uint32, rules map[uint32][]rule) bool {
+	for i, number := range numbers {
+		if number != numbers[0]+uint32(i) || !plain(rules[number]) || rules[number][0].result != rules[numbers[0]][0].result {
+			return false
+		}
+	}
+	return true
+}
+
+// check is a program that ends with the result of the first rule that holds, or with other.
+func check(rules []rule, other uint32) []bpf.Instruction {
+	var program []bpf.Instruction
+	for _, r := range rules {
+		program = append(program, test(r)...)
+	}
+	return append(program, bpf.RetConstant{Val: other})
+}
+
+// test is a program that ends with the rule's result if it holds, and else goes on.
+func test(r rule) []bpf.Instruction {
+	program := []bpf.Instruction{bpf.RetConstant{Val: r.result}}
+	for _, a := range slices.Backward(r.arguments) {
+		program = append(compare(a, len(program)), program...)
+	}
+	return program
+}
+
+// compare is a program that skips so many instructions after it unless the argument is such.
+// An argument is 64 bits, and what is compared 32: the lower half comes first in memory.
+func compare(a argument, skip int) []bpf.Instruction {
+	mask, value := ^uint64(0), a.Value
+	if a.Op == "SCMP_CMP_MASKED_EQ" {
+		mask, value = a.Value, a.ValueTwo
+	}
+	half := func(shift uint32, skipTrue, skipFalse int) []bpf.Instruction {
+		return []bpf.Instruction{
+			bpf.LoadAbsolute{Off: offsetArguments + 8*a.Index + shift/8, Size: 4},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: uint32(mask >> shift)},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(value >> shift), SkipTrue: uint8(skipTrue), SkipFalse: uint8(skipFalse)},
+		}
+	}
+	const size = 3 // of a half
+	if a.Op == "SCMP_CMP_NE" {
+		return append(half(32, 0, size), half(0, skip, 0)...)
+	}
+	return append(half(32, 0, size+skip), half(0, 0, skip)...)
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"notebox/environments/supervisor/wire"
+)
+
+// supervisor is the state of the one that runs.
+type supervisor struct {
+	in     *wire.Intake
+	out    io.Writer
+	groups *groups
+	zygote *zygote
+
+	mu    sync.Mutex
+	link  *wire.Link // to the service that is there
+	cells map[uint32]*cell
+	last  uint32 // the highest number of a cell so far
+}
+
+// run serves services, one after the other, until there is none and no cell is kept, or
+// something fails.
+func run(in io.Reader, out io.Writer) error {
+	heard := make(chan struct{}, 1)
+	s := &supervisor{in: wire.NewIntake(heardReader{in, heard}), out: out, link: wire.NewLink(out), cells: map[uint32]*cell{}}
+	failed := make(chan error, 3)
+	fail := func(err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	}
+	go func() { fail(s.serve(fail)) }()
+	silence := time.NewTimer(wire.Silence)
+	for {
+		select {
+		case <-heard:
+			silence.Reset(wire.Silence)
+		case <-silence.C:
+			if s.leave() == 0 {
+				return errors.New("the service is silent")
+			}
+			silence.Reset(wire.Silence)
+		case err := <-failed:
+			_ = s.current().SendJSON(wire.KindFailed, 0, wire.Failed{Message: err.Error()})
+			return err
+		}
+	}
+}
+
+// serve reads what services say.
+func (s *supervisor) serve(fail func(error)) error {
+	for {
+		err := s.current().Serve(s.in, func(m wire.Message) error { return s.handle(m, fail) })
+		nonce := s.in.Turned()
+		if nonce == nil {
+			return err
+		}
+		if err := s.turn(nonce); err != nil {
+			return err
+		}
+	}
+}
+
+// turn goes on with a service that has come.
+func (s *supervisor) turn(nonce []byte) error {
+	s.leave()
+	s.mu.Lock()
+	old := s.link
+	s.link = wire.NewLink(s.out)
+	resumed := wire.Resumed{Last: s.last}
+	for number, c := range s.cells {
+		if c.isKept() {
+			resumed.Cells = append(resumed.Cells, number)
+		}
+	}
+	now := s.link
+	s.mu.Unlock()
+	if err := old.Over(nonce); err != nil {
+		return err
+	}
+	return now.SendJSON(wire.KindResume, 0, resumed)
+}
+
+// leave ends all cells but those that are kept, and returns how many these are.
+func (s *supervisor) leave() (kept int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.cells {
+		if c.isKept() {
+			kept++
+		} else {
+			c.kill()
+		}
+	}
+	return kept
+}
+
+func (s *supervisor) current() *wire.Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link
+}
+
+// heardReader tells of each read that brought something.
+type heardReader struct {
+	io.Reader
+	heard chan<- struct{}
+}
+
+func (r heardReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	select {
+	case r.heard <- struct{}{}:
+	default:
+	}
+	return n, err
+}
+
+// handle takes a message that is no cell's data. It does not wait.
+func (s *supervisor) handle(m wire.Message, fail func(error)) error {
+	switch m.Kind {
+	case wire.KindSetup:
+		setup, err := wire.Decode[wire.Setup](m)
+		if err != nil {
+			return err
+		}
+		s.in.Look(setup.Token)
+		go func() {
+			if err := s.setUp(setup, fail); err != nil {
+				fail(err)
+			}
+		}()
+		return nil
+	case wire.KindOpen:
+		open, err := wire.Decode[wire.Open](m)
+		if err != nil {
+			return err
+		}
+		return s.open(m.Cell, open)
+	}
+	s.mu.Lock()
+	c := s.cells[m.Cell]
+	s.mu.Unlock()
+	switch {
+	case c == nil: // it has ended meanwhile
+		return nil
+	case m.Kind == wire.KindKill:
+		c.kill()
+		return nil
+	case m.Kind == wire.KindKeep:
+		c.keep()
+		return nil
+	case m.Kind == wire.KindAttach:
+		c.attach()
+		return nil
+	}
+	return fmt.Errorf("message %q", rune(m.Kind))
+}
+
+func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
+	filter, err := compile(setup.Seccomp)
+	if err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	groups, err := newGroups(groupsFolder, setup.Name)
+	if err != nil {
+		return fmt.Errorf("control groups: %w", err)
+	}
+	zygote, err := startZygote(setup, filter, groups)
+	if err != nil {
+		return fmt.Errorf("zygote: %w", err)
+	}
+	s.mu.Lock()
+	s.groups, s.zygote = groups, zygote
+	s.mu.Unlock()
+	go func() { fail(fmt.Errorf("the zygote ended: %w", zygote.serve())) }()
+	return s.current().SendJSON(wire.KindUp, 0, wire.Up{Version: wire.Version, Log: zygote.log.String()})
+}
+
+func (s *supervisor) open(number uint32, o wire.Open) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.zygote == nil:
+		return errors.New("a cell before the worker is up")
+	case number <= s.last:
+		return fmt.Errorf("cell %d again", number)
+	}
+	s.last = number
+	c := newCell(s, number, o)
+	s.cells[number] = c
+	go c.run()
+	return nil
+}
+
+func (s *supervisor) forget(number uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.cells, number)
+}

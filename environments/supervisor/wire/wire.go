@@ -1,0 +1,172 @@
+// Package wire is the stream between a service and a worker: the one stream of a container,
+// which carries the streams of many cells.
+//
+// A message is a kind byte, a big-endian uint32 with the cell's number (0 is the worker's
+// own), a big-endian uint32 length and that many bytes. Seen from the service:
+//
+//	→ setup                       Setup
+//	← up                          Up: the zygote forks from now on
+//	→ open                        Open, with a number that was never used before
+//	→← data, credit               the cell's stream, from open on
+//	← ended                       Ended, after the last data of a cell that ended by itself
+//	→ kill                        once for each cell that was opened
+//	← gone                        Gone: nothing is left of it
+//
+// Pings go out all the while; a worker that hears nothing for Silence ends, and with it all
+// cells but those that are kept. Failed may come at any time: the worker has failed as a whole,
+// and ends.
+//
+// A cell can be kept, and outlives its service then:
+//
+//	→ keep, ← kept                the cell's number is its name
+//	→ attach, ← attached          its stream begins anew, with new windows; what was under way is lost
+//
+// A service that comes to a worker of an earlier one writes the worker's token (TokenSize
+// bytes, which setup brought) and a nonce of as many. The worker looks for the token in all
+// that it reads, also in the middle of a message; it ends all cells that are not kept, answers
+// with the nonce outside any message, and then with resumed. The service passes over all until
+// the nonce.
+//
+// Each side of a cell's stream begins with Window bytes of credit for the other, and gives
+// more as its reader takes what has come. So a cell whose reader is slow holds up itself
+// alone, and the memory of a stream is bounded. What is in the data is nobody's business here.
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Version of the protocol; both sides must have the same.
+const Version = 1
+
+// Kind says what a message's payload is.
+type Kind byte
+
+// The kinds of messages.
+const (
+	KindSetup  Kind = 'S'
+	KindOpen   Kind = 'O'
+	KindKill   Kind = 'K'
+	KindPing   Kind = 'P'
+	KindKeep   Kind = 'N'
+	KindKept   Kind = 'n'
+	KindAttach Kind = 'A'
+	KindHere   Kind = 'a' // attached
+	KindResume Kind = 'R' // Resumed
+	KindUp     Kind = 'U'
+	KindEnded  Kind = 'E'
+	KindGone   Kind = 'G'
+	KindFailed Kind = 'F'
+	KindData   Kind = 'D'
+	KindCredit Kind = 'C'
+)
+
+const (
+	// Window is how many bytes of a cell may be under way in one direction: enough for a
+	// transfer at full speed, and with a hundred cells 50 MB.
+	Window = 256 << 10
+	// maxData is how much of a cell goes into one message, in bytes, so that others have
+	// their turn.
+	maxData = 32 << 10
+	// maxControl bounds every other message, in bytes: a seccomp profile is 20 KB.
+	maxControl = 1 << 20
+	headerSize = 9
+	// TokenSize of a worker's token, and of a nonce, bytes: not to be guessed, nor to come up
+	// in what is sent by chance.
+	TokenSize = 32
+	// Silence is how long a worker waits for a byte of its service, which pings every
+	// PingInterval.
+	Silence      = 30 * time.Second
+	PingInterval = 10 * time.Second
+)
+
+type (
+	// Setup is what a worker needs to know before it makes a cell.
+	Setup struct {
+		Name      string   `json:"name"` // the worker's, for its control groups
+		Token     []byte   `json:"token"`
+		Modules   []string `json:"modules"` // that the zygote imports
+		FirstUser int      `json:"first_user"`
+		Users     int      `json:"users"` // how many ids from FirstUser on are the worker's
+		// Masked are files and folders that code finds empty, ReadOnly those that it cannot write.
+		Masked   []string          `json:"masked"`
+		ReadOnly []string          `json:"read_only"`
+		Sysctls  map[string]string `json:"sysctls"` // of the cell's network
+		Seccomp  json.RawMessage   `json:"seccomp"` // a profile of Docker's form, for what cells run
+	}
+	// Resumed says which cells are kept, and run.
+	Resumed struct {
+		Cells []uint32 `json:"cells"`
+		Last  uint32   `json:"last"` // the highest number so far
+	}
+	// Up says that cells can be opened.
+	Up struct {
+		Version int    `json:"version"`
+		Log     string `json:"log"` // what libraries said when they were imported
+	}
+	// Open makes a cell.
+	Open struct {
+		Memory int64   `json:"memory"`
+		CPUs   float64 `json:"cpus"`
+		Pids   int64   `json:"pids"`
+		// Mounts are tmpfs file systems, by folder, with their options.
+		Mounts map[string]string `json:"mounts"`
+	}
+	// Ended is the end of a cell that nobody asked for.
+	Ended struct {
+		Code int    `json:"code"` // 128 + signal where a signal ended it, -1 where unknown
+		Log  string `json:"log"`  // its last words
+		// Unborn is that the zygote did not fork it: it will fork no other either.
+		Unborn bool `json:"unborn"`
+	}
+	// Gone says that nothing is left of a cell, or what is.
+	Gone struct {
+		Error string `json:"error"`
+	}
+	// Failed says why a worker ends.
+	Failed struct {
+		Message string `json:"message"`
+	}
+)
+
+// Message is one.
+type Message struct {
+	Kind    Kind
+	Cell    uint32
+	Payload []byte
+}
+
+// read reads one message.
+func read(r io.Reader) (Message, error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return Message{}, err
+	}
+	m := Message{Kind: Kind(header[0]), Cell: binary.BigEndian.Uint32(header[1:])}
+	size, limit := binary.BigEndian.Uint32(header[5:]), uint32(maxControl)
+	if m.Kind == KindData {
+		limit = maxData
+	}
+	if size > limit {
+		return m, fmt.Errorf("wire: a message %q of %d bytes", rune(m.Kind), size)
+	}
+	m.Payload = make([]byte, size)
+	if _, err := io.ReadFull(r, m.Payload); err != nil {
+		return m, errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	return m, nil
+}
+
+// Decode reads a payload that is JSON.
+func Decode[T any](m Message) (T, error) {
+	var v T
+	if err := json.Unmarshal(m.Payload, &v); err != nil {
+		return v, fmt.Errorf("wire: message %q: %w", rune(m.Kind), err)
+	}
+	return v, nil
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"notebox/environments/supervisor/wire"
+)
+
+const (
+	python  = "/opt/venv/bin/python3"
+	program = "/opt/notebox"
+	// importTimeout bounds the zygote's start: all libraries on a busy host.
+	importTimeout = 60 * time.Second
+	// zygoteIDs are how many of the worker's ids are not for cells: the first is the zygote's
+	// root outside, the next the owner of its namespace.
+	zygoteIDs = 2
+)
+
+// zygote is the process that cells are forked from, and the socket by which it is asked to.
+type zygote struct {
+	fd      int // messages in sequence
+	process *exec.Cmd
+	log     tail // its last words
+	owner   owner
+
+	mu    sync.Mutex
+	cells map[uint32]*cell // that were forked
+}
+
+// birth is what the zygote is told of a cell. The JSON names are those of the harness.
+type birth struct {
+	Cell   uint32            `json:"cell"`
+	Mounts map[string]string `json:"mounts"`
+	Group  string            `json:"group"`
+}
+
+// startZygote returns when it has imported everything.
+func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "zygote")
+	ids := []syscall.SysProcIDMap{
+		{ContainerID: 0, HostID: setup.FirstUser, Size: 1},
+		{ContainerID: setup.FirstUser + zygoteIDs, HostID: setup.FirstUser + zygoteIDs, Size: setup.Users - zygoteIDs},
+	}
+	z := &zygote{fd: pair[0], owner: owner{setup.FirstUser + 1}, cells: map[uint32]*cell{}, process: exec.Command(python, program, "zygote")}
+	z.process.Dir = "/"
+	z.process.Env = append(os.Environ(), "HOME=/run/notebox")
+	z.process.Stderr = &z.log
+	z.process.ExtraFiles = []*os.File{theirs}
+	z.process.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC |
+			syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | syscall.CLONE_NEWCGROUP,
+		UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true,
+		Credential: &syscall.Credential{},
+		Setsid:     true,
+	}
+	err = z.owner.do(z.process.Start)
+	theirs.Close() // so that the end of the zygote is the end of the socket
+	if err != nil {
+		return nil, err
+	}
+	setup.Seccomp = nil // it is in the filter
+	message, err := json.Marshal(struct {
+		wire.Setup
+		Filter []byte            `json:"filter"`
+		Groups map[string]string `json:"groups"`
+	}{Setup: setup, Filter: filter, Groups: g.folders()})
+	if err == nil {
+		err = unix.Send(z.fd, message, 0)
+	}
+	if err == nil {
+		err = z.await()
+	}
+	if err != nil {
+		return nil, errors.Join(err, z.end())
+	}
+	return z, nil
+}
+
+// end ends the zygote, if it has not ended, and says how it went.
+func (z *zygote) end() error {
+	late := time.AfterFunc(statusTimeout, func() { _ = z.owner.do(z.process.Process.Kill) })
+	defer late.Stop()
+	return fmt.Errorf("%w: %s", z.process.Wait(), z.log.String())
+}
+
+func (z *zygote) await() error {
+	timeout := unix.NsecToTimeval(importTimeout.Nanoseconds())
+	if err := unix.SetsockoptTimeval(z.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+		return err
+	}
+	var up [16]byte
+	n, err := z.read(up[:])
+	if err != nil || string(up[:n]) != "up" {
+		return errors.Join(errors.New("it did not come up"), err)
+	}
+	return unix.SetsockoptTimeval(z.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{})
+}
+
+// read takes one message; 0 bytes are the zygote's end.
+func (z *zygote) read(buffer []byte) (int, error) {
+	for {
+		n, err := unix.Read(z.fd, buffer)
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// serve takes what the zygote says of ends, until it ends itself.
+func (z *zygote) serve() error {
+	var buffer [64]byte
+	for {
+		n, err := z.read(buffer[:])
+		if err != nil || n == 0 {
+			return errors.Join(err, z.end())
+		}
+		var number uint32
+		var status int
+		if _, err := fmt.Sscanf(string(buffer[:n]), "%d %d", &number, &status); err != nil {
+			return fmt.Errorf("what it says: %w", err)
+		}
+		z.mu.Lock()
+		c := z.cells[number]
+		z.mu.Unlock()
+		if c != nil {
+			c.status <- exitCode(status)
+		}
+	}
+}
+
+func exitCode(status int) int {
+	w := syscall.WaitStatus(status)
+	if w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return w.ExitStatus()
+}
+
+func (z *zygote) forget(number uint32) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	delete(z.cells, number)
+}
+
+// fork has a cell forked that has one end of a new stream, and of a pipe for its last words.
+// It returns this side's ends.
+func (z *zygote) fork(c *cell) (*net.UnixConn, *os.File, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	defer unix.Close(pair[1])
+	stream := os.NewFile(uintptr(pair[0]), "cell")
+	defer stream.Close()
+	if err := errors.Join(
+		unix.SetNonblock(pair[1], false),
+		unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1),
+	); err != nil {
+		return nil, nil, err
+	}
+	words, word, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer word.Close()
+	z.mu.Lock()
+	z.cells[c.number] = c
+	z.mu.Unlock()
+	message, err := json.Marshal(birth{Cell: c.number, Mounts: c.open.Mounts, Group: name(c.number)})
+	if err == nil {
+		err = unix.Sendmsg(z.fd, message, unix.UnixRights(pair[1], int(word.Fd())), nil, 0)
+	}
+	if err != nil {
+		words.Close()
+		return nil, nil, fmt.Errorf("ask the zygote: %w", err)
+	}
+	conn, err := net.FileConn(stream)
+	if err != nil {
+		words.Close()
+		return nil, nil, err
+	}
+	return conn.(*net.UnixConn), words, nil
+}

@@ -1,0 +1,167 @@
+package cells
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"notebox/environments/supervisor/wire"
+	"notebox/runner"
+)
+
+// errNotAdopted is that nobody has asked yet for a cell that an earlier process has kept.
+var errNotAdopted = errors.New("cells: the cell was not adopted")
+
+// keptMark is in the name of a cell that is kept, cellMark in that of another one: between
+// the worker's and its number.
+const keptMark, cellMark = "-session-", "-cell-"
+
+// cell is one of a worker's, as long as it is there.
+type cell struct {
+	worker *worker
+	number uint32
+	kept   atomic.Bool
+	// inherited is that an earlier process has kept it.
+	inherited bool
+
+	asked sync.Once
+	once  sync.Once
+	gone  chan struct{} // closed when nothing is left of it
+	left  error         // what is left all the same
+
+	asking sync.Mutex // one asks for it at a time
+
+	mu     sync.Mutex
+	stream *wire.Stream
+	answer chan struct{} // nil: none is awaited
+}
+
+func newCell(w *worker, number uint32) *cell {
+	return &cell{worker: w, number: number, stream: w.link.Stream(number), gone: make(chan struct{})}
+}
+
+func (c *cell) id() string {
+	mark := cellMark
+	if c.kept.Load() {
+		mark = keptMark
+	}
+	return fmt.Sprintf("%s%s%d", c.worker.sandbox.ID(), mark, c.number)
+}
+
+// parseKept takes the name of a kept cell apart.
+func parseKept(name string) (worker string, number uint32, ok bool) {
+	worker, digits, ok := strings.Cut(name, keptMark)
+	if !ok {
+		return "", 0, false
+	}
+	_, err := fmt.Sscanf(digits, "%d", &number)
+	return worker, number, err == nil && fmt.Sprint(number) == digits
+}
+
+func (c *cell) current() *wire.Stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stream
+}
+
+// ask sends a message to the worker that it answers.
+func (c *cell) ask(ctx context.Context, kind wire.Kind) error {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	answer := make(chan struct{})
+	c.mu.Lock()
+	c.answer = answer
+	c.mu.Unlock()
+	if err := c.worker.link.Send(kind, c.number, nil); err != nil {
+		return err
+	}
+	select {
+	case <-answer:
+		return nil
+	case <-c.gone:
+		return runner.ErrNoSandbox
+	case <-c.worker.ended:
+		return c.worker.failure()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// answered takes the worker's answer, before what it sends after that.
+func (c *cell) answered(kind wire.Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answer == nil {
+		return
+	}
+	if kind == wire.KindHere {
+		c.stream = c.worker.link.Stream(c.number)
+	}
+	close(c.answer)
+	c.answer = nil
+}
+
+// keep has the cell outlive this process.
+func (c *cell) keep(ctx context.Context) error {
+	if c.kept.Load() {
+		return nil
+	}
+	err := c.ask(ctx, wire.KindKeep)
+	c.kept.Store(err == nil)
+	return err
+}
+
+// attach begins its stream anew, and ends the one that there was.
+func (c *cell) attach(ctx context.Context) (*sandbox, error) {
+	c.current().Close()
+	if err := c.ask(ctx, wire.KindAttach); err != nil {
+		return nil, err
+	}
+	return &sandbox{c, c.current()}, nil
+}
+
+func (c *cell) kill(ctx context.Context) error {
+	c.current().Close()
+	c.asked.Do(func() { _ = c.worker.link.Send(wire.KindKill, c.number, nil) }) // if it fails, all cells end
+	select {
+	case <-c.gone:
+		return c.left
+	case <-ctx.Done():
+		return fmt.Errorf("kill a cell: %w", ctx.Err())
+	}
+}
+
+func (c *cell) leave(left error) {
+	c.once.Do(func() {
+		c.left = left
+		close(c.gone)
+	})
+}
+
+// sandbox is a runner.Sandbox: one stream to a cell.
+type sandbox struct {
+	cell   *cell
+	stream *wire.Stream
+}
+
+// ID implements runner.Sandbox.
+func (s *sandbox) ID() string { return s.cell.id() }
+
+// Read implements runner.Sandbox.
+func (s *sandbox) Read(p []byte) (int, error) { return s.stream.Read(p) }
+
+// Write implements runner.Sandbox. It waits for the cell's reader.
+func (s *sandbox) Write(p []byte) (int, error) { return s.stream.Write(p) }
+
+// Close implements runner.Sandbox. A cell hears nothing any more, and ends by that unless it
+// is kept.
+func (s *sandbox) Close() error { return s.stream.Close() }
+
+// Kill implements runner.Sandbox.
+func (s *sandbox) Kill(ctx context.Context) error {
+	s.Close()
+	return s.cell.kill(ctx)
+}

@@ -1,0 +1,78 @@
+package cells_test
+
+import (
+	"crypto/rand"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+	"notebox/runner/runnertest"
+)
+
+// TestFaultsOfAWorker: what happens to a worker ends the cells that it has with an error of
+// the service's, if they cannot go on, and the next cell comes from another worker.
+func TestFaultsOfAWorker(t *testing.T) {
+	for _, c := range []struct {
+		desc  string
+		fault func(t *testing.T, worker string)
+		live  bool // cells that there are go on
+	}{
+		{desc: "removed by hand", fault: func(t *testing.T, worker string) { do(t, "docker", "rm", "--force", worker) }},
+		{desc: "the supervisor is killed", fault: func(t *testing.T, worker string) { signal(t, worker, "KILL", "/opt/notebox/supervisor") }},
+		{desc: "the zygote is killed", fault: func(t *testing.T, worker string) { signal(t, worker, "KILL", "/opt/notebox zygote") }},
+		{desc: "the zygote is stopped", fault: func(t *testing.T, worker string) { signal(t, worker, "STOP", "/opt/notebox zygote") }, live: true},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			engine := newEngine(t, "test-faults-"+strings.ToLower(rand.Text()))
+			env := environment(t)
+			first, err := engine.Start(t.Context(), env, smallLimits())
+			require.NoError(t, err)
+			require.NoError(t, runnertest.Ready(first))
+			worker, _, _ := strings.Cut(first.ID(), "-cell-")
+			c.fault(t, worker)
+			if c.live {
+				second, err := engine.Start(t.Context(), env, smallLimits())
+				require.NoError(t, err)
+				require.ErrorAs(t, runnertest.Ready(second), new(*runner.Error))
+				require.NoError(t, second.Kill(t.Context()))
+			} else {
+				_, err = first.Read(make([]byte, 1))
+				require.ErrorAs(t, err, new(*runner.Error))
+				require.NoError(t, first.Kill(t.Context()), "nothing is left of it")
+			}
+			begun := time.Now()
+			next, err := engine.Start(t.Context(), env, smallLimits())
+			require.NoError(t, err)
+			require.NoError(t, runnertest.Ready(next))
+			t.Logf("the next one was ready after %v", time.Since(begun))
+			require.NotContains(t, next.ID(), worker)
+			require.NoError(t, next.Kill(t.Context()))
+			if c.live {
+				require.NoError(t, first.Kill(t.Context()))
+			}
+		})
+	}
+}
+
+// signal sends a signal to the process of a worker whose command line ends so: the oldest,
+// as cells have the zygote's.
+func signal(t *testing.T, worker, name, command string) {
+	out, err := exec.Command("docker", "top", worker, "-eo", "pid,args").Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		if pid, args, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasSuffix(args, command) {
+			do(t, "kill", "-"+name, pid)
+			return
+		}
+	}
+	require.Fail(t, "there is no such process", "%s", out)
+}
+
+func do(t *testing.T, command ...string) {
+	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}

@@ -1,0 +1,215 @@
+package cells_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner"
+	"notebox/runner/runnertest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// containers has what the same scripts print in containers.
+const containers = "../docker/testdata"
+
+// TestInside holds what code sees of its cell against what it sees of a container. What is
+// different is in testdata/different.json, and SECURITY.md explains each line of it.
+func TestInside(t *testing.T) {
+	have := runScript(t, "inside.py")
+	raw, err := os.ReadFile(filepath.Join(containers, "inside.json"))
+	require.NoError(t, err)
+	var want map[string]any
+	require.NoError(t, json.Unmarshal(raw, &want))
+	different := map[string]any{}
+	compare(different, "", want, have)
+	golden(t, "different.json", different)
+}
+
+// compare notes at which paths two documents differ.
+func compare(different map[string]any, path string, container, cell any) {
+	a, isMap := container.(map[string]any)
+	b, both := cell.(map[string]any)
+	if !isMap || !both {
+		if !equal(container, cell) {
+			different[path] = map[string]any{"container": container, "cell": cell}
+		}
+		return
+	}
+	for key := range a {
+		compare(different, path+"/"+key, a[key], b[key])
+	}
+	for key := range b {
+		if _, known := a[key]; !known {
+			compare(different, path+"/"+key, nil, b[key])
+		}
+	}
+}
+
+func equal(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return bytes.Equal(x, y)
+}
+
+// TestRefusals tries what must be refused: the same as in a container.
+func TestRefusals(t *testing.T) {
+	have := runScript(t, "refusals.py")
+	raw, err := os.ReadFile(filepath.Join(containers, "refusals.json"))
+	require.NoError(t, err)
+	var want map[string]any
+	require.NoError(t, json.Unmarshal(raw, &want))
+	for _, label := range []string{"int 0x80", "x32 getpid"} { // there are none on other machines
+		if outcome, ok := have[label]; ok {
+			require.Equal(t, "SIGSYS", outcome, label)
+			delete(have, label)
+		}
+	}
+	require.Equal(t, want, have)
+}
+
+// TestPopularProgramsGoOn: with the filter, the bounds and the masks that there are.
+func TestPopularProgramsGoOn(t *testing.T) {
+	for name, outcome := range runScript(t, "popular.py") {
+		require.Equal(t, "ok", outcome, name)
+	}
+}
+
+// TestSocketsHoldLittle: on cgroup v1 no limit of memory holds for what is in a socket.
+func TestSocketsHoldLittle(t *testing.T) {
+	const bound = 512 << 20 // what SECURITY.md names
+	for kind, v := range runScript(t, "buffers.py") {
+		got := v.(map[string]any)
+		require.Equal(t, "No buffer space available", got["end"], kind)
+		require.Less(t, got["held"], float64(bound), kind)
+		require.Greater(t, got["held"], float64(10<<20), "%s: something was measured", kind)
+	}
+}
+
+// runScript runs a file of the containers' tests as the one cell of a run, and returns the
+// JSON that it prints.
+func runScript(t *testing.T, name string) map[string]any {
+	source, err := os.ReadFile(filepath.Join(containers, name))
+	require.NoError(t, err)
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	return runCode(t, engine, string(source)).(map[string]any)
+}
+
+// runCode runs one cell of a notebook, and returns the JSON that it prints.
+func runCode(t *testing.T, engine runner.Engine, source string) (v any) {
+	t.Helper()
+	recorder := runnertest.NewRecorder(t)
+	code := "import warnings; warnings.simplefilter('ignore')\n" + source
+	out, err := runnertest.Once(t.Context(), engine, testLog(t), spec(t, code), recorder)
+	require.NoError(t, err)
+	recorder.Seal()
+	var printed strings.Builder
+	for _, e := range recorder.Events() {
+		var output struct{ Text string }
+		require.NoError(t, json.Unmarshal(e.Output, &output))
+		printed.WriteString(output.Text)
+	}
+	require.Equal(t, runner.StatusOK, out.Status, "%s", out.Notebook)
+	require.NoError(t, json.Unmarshal([]byte(printed.String()), &v), printed.String())
+	return v
+}
+
+// golden compares v, as JSON, with a file of testdata, or writes it.
+func golden(t *testing.T, name string, v any) {
+	t.Helper()
+	have, err := json.MarshalIndent(v, "", "  ")
+	require.NoError(t, err)
+	file := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(file, append(have, '\n'), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(have), "run with -update, and look at what changes")
+}
+
+// TestNothingIsCountedTogether: one cell uses up what the kernel of the host counts by user;
+// another one of the same worker has what it needs.
+func TestNothingIsCountedTogether(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	for _, c := range runnertest.AllCounted {
+		t.Run(c.Desc, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			held, ended := make(chan struct{}), make(chan error, 1)
+			greedy := runnertest.NewRecorder(t)
+			greedy.OnOutput = func(runner.Event) { close(held) }
+			go func() {
+				code := strings.ReplaceAll(c.Hold, "MOST", strconv.Itoa(c.Most)) + "\nimport time; time.sleep(100)"
+				_, err := runnertest.Once(ctx, engine, testLog(t), spec(t, code), greedy)
+				ended <- err
+			}()
+			select {
+			case <-held:
+			case err := <-ended:
+				require.Fail(t, "it ended", "%v %v", err, greedy.Events())
+			}
+			runCode(t, engine, c.Use+"\nprint('true')")
+			cancel()
+			require.NoError(t, <-ended)
+		})
+	}
+}
+
+func spec(t *testing.T, code string) runner.Spec {
+	limits := runner.DefaultLimits()
+	limits.Timeout = 2 * time.Minute // programs of all kinds, one after the other
+	return runner.Spec{ID: "walls", Environment: environment(t), StopOnError: true, Limits: limits, Notebook: runnertest.Notebook(code)}
+}
+
+// TestNothingIsDrawnTwice: cells are forked from one process, and nothing of chance is the same
+// in two of them. Forks of the same sources draw differently too.
+func TestNothingIsDrawnTwice(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	source, err := os.ReadFile(filepath.Join("testdata", "chance.py"))
+	require.NoError(t, err)
+	seen := map[string]string{}
+	for range 3 {
+		for name, drawn := range runCode(t, engine, string(source)).(map[string]any) {
+			require.NotContains(t, seen, drawn, name)
+			seen[drawn.(string)] = name
+		}
+	}
+}
+
+// TestOrphansAreBuried: processes that nobody waits for leave nothing, or after 256 of them a run would have no
+// more processes.
+func TestOrphansAreBuried(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	got := runCode(t, engine, `import os, json, time
+for _ in range(300):
+    if os.fork() == 0:
+        os.fork()
+        os._exit(0)
+    os.wait()
+time.sleep(0.5)
+print(json.dumps([p for p in os.listdir("/proc") if p.isdigit() and "State:\tZ" in open(f"/proc/{p}/status").read()]))`)
+	require.Empty(t, got)
+}
+
+// TestAlgebraHasAllCores: the zygote has one thread, and what is forked from it is not kept
+// to that.
+func TestAlgebraHasAllCores(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	got := runCode(t, engine, `import ctypes, json, os, numpy
+path, = {line.split()[-1] for line in open("/proc/self/maps") if "numpy.libs" in line and "openblas" in line}
+threads = ctypes.CDLL(path).scipy_openblas_get_num_threads64_()
+a = numpy.random.rand(400, 400)
+print(json.dumps([threads == len(os.sched_getaffinity(0)), bool(numpy.allclose(a @ numpy.linalg.inv(a), numpy.eye(400)))]))`)
+	require.Equal(t, []any{true, true}, got)
+}

@@ -1,0 +1,376 @@
+package cells
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"notebox/environments/supervisor/wire"
+	"notebox/runner"
+)
+
+const (
+	// startTimeout bounds a worker's start: a container, and all libraries.
+	startTimeout = 60 * time.Second
+	// retryAfter is when those come back whose worker is gone: the next one is up by then.
+	retryAfter = 5 * time.Second
+	// idsOfWorker and idsEach are how many ids the zygote has, and each cell: its code has the
+	// first, and those children of its harness that the code must not reach the next.
+	idsOfWorker, idsEach = 2, 2
+)
+
+// errRetired is that a worker takes no cells any more, as there is another.
+var errRetired = errors.New("cells: the worker was renewed")
+
+// worker is a container with cells in it.
+type worker struct {
+	sandbox runner.Sandbox
+	walls   runner.Walls
+	link    *wire.Link
+	log     *slog.Logger
+	ended   chan struct{} // closed when its stream has ended
+
+	born time.Time
+
+	mu      sync.Mutex
+	cells   map[uint32]*cell
+	last    uint32        // number of a cell
+	why     error         // it has ended
+	removed bool          // by this side
+	sick    bool          // it makes no cells any more
+	retired chan struct{} // not nil: closed when no cell is left
+}
+
+// startWorker returns when cells can be opened. forget is called when it has ended.
+func startWorker(ctx context.Context, host runner.Host, env runner.Environment, o Options, forget func()) (*worker, error) {
+	sandbox, token, walls, err := host.StartWorker(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	w := newWorker(sandbox, o.Log)
+	w.walls = walls
+	up := make(chan struct{})
+	go w.serve(up, forget)
+	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
+		Name: sandbox.ID(), Token: token, Modules: o.Modules(env.Name), FirstUser: walls.FirstUser, Users: walls.Users,
+		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
+	})
+	if err == nil {
+		err = w.await(ctx, up)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.remove())
+	}
+	return w, nil
+}
+
+func newWorker(sandbox runner.Sandbox, log *slog.Logger) *worker {
+	return &worker{sandbox: sandbox, link: wire.NewLink(sandbox), log: log, ended: make(chan struct{}), born: time.Now(), cells: map[uint32]*cell{}}
+}
+
+// attachWorker comes to a worker of an earlier process. It takes no new cells.
+func attachWorker(ctx context.Context, host runner.Host, id string, o Options, forget func()) (*worker, error) {
+	sandbox, token, err := host.AttachWorker(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { sandbox.Close() })
+	defer stop()
+	nonce := make([]byte, wire.TokenSize)
+	_, _ = rand.Read(nonce)
+	if err := wire.Turn(sandbox, token, nonce); err != nil {
+		sandbox.Close()
+		return nil, unavailable("a sandbox's worker does not answer", err)
+	}
+	w := newWorker(sandbox, o.Log)
+	w.retired = make(chan struct{})
+	resumed := make(chan struct{})
+	go w.serve(resumed, forget)
+	if err := w.await(ctx, resumed); err != nil {
+		sandbox.Close()
+		return nil, err
+	}
+	go w.awaitLast()
+	return w, nil
+}
+
+// await returns when the worker has said that it is up.
+func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
+	select {
+	case <-up:
+		go w.ping()
+		return nil
+	case <-w.ended:
+		return w.failure()
+	case <-ctx.Done():
+		return unavailable("starting a sandbox took too long", ctx.Err())
+	}
+}
+
+// serve reads the stream to its end, which is the end of all cells.
+func (w *worker) serve(up chan struct{}, forget func()) {
+	err := w.link.Serve(w.sandbox, func(m wire.Message) error { return w.handle(m, up) })
+	forget()
+	if exit := (*runner.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w, with exit code %d: %s", err, exit.Code, exit.Log)
+	}
+	why := unavailable("the sandbox's worker has ended", err)
+	w.mu.Lock()
+	if !w.removed {
+		w.log.Warn("a worker of cells has ended", "worker", w.sandbox.ID(), "error", err)
+	}
+	if w.why == nil {
+		w.why = why
+	}
+	cells := w.cells
+	w.cells = map[uint32]*cell{}
+	w.mu.Unlock()
+	close(w.ended)
+	kept := false
+	for _, c := range cells {
+		kept = kept || c.kept.Load()
+		c.current().End(why)
+		c.leave(nil) // what there is of it ends with its worker, or is the next process's
+	}
+	if kept { // another process may have come to it; one that has ended is removed by its end
+		w.sandbox.Close()
+		return
+	}
+	if err := w.remove(); err != nil {
+		w.log.Warn("a worker of cells could not be removed", "worker", w.sandbox.ID(), "error", err)
+	}
+}
+
+// all are the cells that there are.
+func (w *worker) all() []*cell {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.cells))
+}
+
+// close leaves a worker that has kept cells to the next process, and removes another.
+func (w *worker) close() error {
+	if !slices.ContainsFunc(w.all(), func(c *cell) bool { return c.kept.Load() }) {
+		return w.remove()
+	}
+	w.mu.Lock()
+	w.removed = true
+	w.mu.Unlock()
+	return w.sandbox.Close()
+}
+
+// remove removes the container, and with it all cells.
+func (w *worker) remove() error {
+	w.mu.Lock()
+	w.removed = true
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return w.sandbox.Kill(ctx)
+}
+
+func (w *worker) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.why
+}
+
+func (w *worker) handle(m wire.Message, up chan struct{}) error {
+	switch m.Kind {
+	case wire.KindUp:
+		u, err := wire.Decode[wire.Up](m)
+		if err == nil && u.Version != wire.Version {
+			err = fmt.Errorf("the worker speaks version %d, not %d", u.Version, wire.Version)
+		}
+		if err != nil {
+			return err
+		}
+		if u.Log != "" {
+			w.log.Warn("a worker of cells has imported with complaints", "worker", w.sandbox.ID(), "log", u.Log)
+		}
+		close(up)
+		return nil
+	case wire.KindResume:
+		resumed, err := wire.Decode[wire.Resumed](m)
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		for _, number := range resumed.Cells {
+			c := newCell(w, number)
+			c.kept.Store(true)
+			c.inherited = true
+			c.stream.End(errNotAdopted)
+			w.cells[number] = c
+		}
+		w.mu.Unlock()
+		close(up)
+		return nil
+	case wire.KindKept, wire.KindHere:
+		if c := w.cell(m.Cell); c != nil {
+			c.answered(m.Kind)
+		}
+		return nil
+	case wire.KindFailed:
+		failed, err := wire.Decode[wire.Failed](m)
+		if err != nil {
+			return err
+		}
+		return errors.New(failed.Message)
+	case wire.KindEnded:
+		ended, err := wire.Decode[wire.Ended](m)
+		if err != nil {
+			return err
+		}
+		var why error = &runner.ExitError{Code: ended.Code, Log: ended.Log}
+		if ended.Unborn {
+			w.sicken(ended.Log)
+			why = unavailable("a sandbox could not be started", why)
+		}
+		if c := w.cell(m.Cell); c != nil {
+			c.current().End(why)
+		}
+		return nil
+	case wire.KindGone:
+		gone, err := wire.Decode[wire.Gone](m)
+		if err != nil {
+			return err
+		}
+		c := w.cell(m.Cell)
+		if c == nil { // an earlier process's
+			return nil
+		}
+		w.mu.Lock()
+		delete(w.cells, m.Cell)
+		if w.retired != nil && len(w.cells) == 0 {
+			select {
+			case <-w.retired:
+			default:
+				close(w.retired)
+			}
+		}
+		w.mu.Unlock()
+		if gone.Error != "" {
+			err = errors.New(gone.Error)
+		}
+		c.leave(err)
+		return nil
+	}
+	return fmt.Errorf("message %q", rune(m.Kind))
+}
+
+// sicken has the worker take no cells any more. Those that it has go on.
+func (w *worker) sicken(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.sick {
+		w.sick = true
+		w.log.Warn("a worker makes no cells any more; another takes its place", "worker", w.sandbox.ID(), "error", why)
+	}
+}
+
+func (w *worker) isSick() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sick
+}
+
+// worn reports whether a worker has served its time.
+func (w *worker) worn(o Options) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return int(w.last) >= o.Runs || time.Since(w.born) >= o.Age
+}
+
+// retire removes a worker that takes no cells any more, when its last one is gone.
+func (w *worker) retire() {
+	w.mu.Lock()
+	w.retired = make(chan struct{})
+	w.mu.Unlock()
+	w.awaitLast()
+}
+
+func (w *worker) awaitLast() {
+	w.mu.Lock()
+	last := w.retired
+	if len(w.cells) == 0 {
+		select {
+		case <-last:
+		default:
+			close(last)
+		}
+	}
+	w.mu.Unlock()
+	select {
+	case <-last:
+	case <-w.ended: // serve sees to the rest
+		return
+	}
+	if err := w.remove(); err != nil {
+		w.log.Warn("a worker of cells could not be removed", "worker", w.sandbox.ID(), "error", err)
+	}
+}
+
+func (w *worker) cell(number uint32) *cell {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cells[number]
+}
+
+func (w *worker) ping() {
+	tick := time.NewTicker(wire.PingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.ended:
+			return
+		case <-tick.C:
+			_ = w.link.Send(wire.KindPing, 0, nil) // an error shows on the reading side
+		}
+	}
+}
+
+// open opens a cell with these limits.
+func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
+	w.mu.Lock()
+	switch {
+	case w.why != nil:
+		w.mu.Unlock()
+		return nil, w.why
+	case w.retired != nil: // meanwhile
+		w.mu.Unlock()
+		return nil, errRetired
+	}
+	if err := ctx.Err(); err != nil {
+		w.mu.Unlock()
+		return nil, unavailable("starting a sandbox took too long", err)
+	}
+	w.last++
+	c := newCell(w, w.last)
+	w.cells[c.number] = c
+	// In the order of their numbers; the supervisor reads at all times.
+	err := w.link.SendJSON(wire.KindOpen, c.number, wire.Open{
+		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, Mounts: w.walls.Mounts(l, w.user(c.number)),
+	})
+	w.mu.Unlock()
+	if err != nil {
+		return nil, unavailable("the sandbox's worker has ended", err)
+	}
+	return c, nil
+}
+
+// user returns the first id of a cell: each in turn, so that none is used again soon.
+func (w *worker) user(number uint32) int {
+	room := (w.walls.Users - idsOfWorker) / idsEach
+	return w.walls.FirstUser + idsOfWorker + idsEach*(int(number)%room)
+}
+
+func unavailable(message string, err error) error {
+	return &runner.Error{Code: runner.CodeUnavailable, Message: message, RetryAfter: retryAfter, Err: err}
+}

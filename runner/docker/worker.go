@@ -1,0 +1,192 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/docker/docker/api/types/container"
+
+	supervision "notebox/environments/supervisor/wire"
+	"notebox/runner"
+)
+
+const (
+	// supervisorProgram is a worker's, in each image.
+	supervisorProgram = "/opt/notebox/supervisor"
+	// groupsFolder is where a worker finds its part of the host's control groups, a folder
+	// for each controller.
+	groupsFolder = "/run/groups"
+	// workerUsers are how many ids a worker has: two for its zygote, and then two for each
+	// cell. So a thousand cells begin before one has ids that another one had.
+	workerUsers = 2048
+	// workerMemory bounds supervisor and zygote, bytes: the zygote has all libraries in it,
+	// and each cell counts by itself.
+	workerMemory = 1 << 30
+	// workerPids bounds processes and threads of supervisor and zygote, and cells before they
+	// are in their own groups.
+	workerPids = 1024
+)
+
+// controllers are the folders of cgroup v1 that cells have groups of.
+var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
+
+// builders are the system calls that walls are built with. A sandbox may not make them.
+var builders = []string{
+	"clone", "clone3", "fsconfig", "fsmount", "fsopen", "mount", "mount_setattr", "move_mount",
+	"open_tree", "pivot_root", "setdomainname", "sethostname", "setns", "umount2", "unshare",
+}
+
+var _ runner.Host = (*Engine)(nil)
+
+// StartWorker implements runner.Host.
+func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runner.Sandbox, []byte, runner.Walls, error) {
+	info, err := e.info(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, runner.Walls{}, err
+	case info.CgroupVersion != "1" || info.CgroupDriver != "cgroupfs":
+		return nil, nil, runner.Walls{}, unavailable("this host cannot have cells", fmt.Errorf(
+			"cells need cgroup v1 and the driver cgroupfs so far; the Docker daemon has v%s and %s", info.CgroupVersion, info.CgroupDriver))
+	}
+	profile, err := workerProfile()
+	if err != nil {
+		return nil, nil, runner.Walls{}, err
+	}
+	var first int
+	token := make([]byte, supervision.TokenSize)
+	_, _ = rand.Read(token)
+	s, err := e.begin(ctx, func(name, id string) (*sandbox, error) {
+		c := workerConfig(env, e.labels(id, env))
+		c.Labels[labelToken] = hex.EncodeToString(token)
+		err := e.createAlone(ctx, name, workerUsers, c, func(user int) *container.HostConfig {
+			first = user
+			return e.workerHost(profile)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return e.run(ctx, name)
+	})
+	if err != nil {
+		return nil, nil, runner.Walls{}, err
+	}
+	return s, token, runner.Walls{
+		FirstUser: first,
+		Users:     workerUsers,
+		Masked:    masked(int(e.cores.Load())),
+		ReadOnly:  readOnly,
+		Sysctls:   sysctls(),
+		Seccomp:   seccompJSON,
+		Mounts: func(l runner.Limits, user int) map[string]string {
+			all := maps.Clone(folders(l, user))
+			all["/dev/shm"] = fmt.Sprintf("size=%d,mode=1777", shmSize)
+			for folder, options := range all {
+				all[folder] = ofMount(options)
+			}
+			return all
+		},
+	}, nil
+}
+
+// AttachWorker implements runner.Host.
+func (e *Engine) AttachWorker(ctx context.Context, id string) (runner.Sandbox, []byte, error) {
+	if !strings.HasPrefix(id, namePrefix) {
+		return nil, nil, fmt.Errorf("%w: %q is no worker's", runner.ErrNoSandbox, id)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s, err := e.adopt(ctx, id)
+	if errors.Is(err, runner.ErrNoSandbox) {
+		return nil, nil, err
+	} else if err != nil {
+		return nil, nil, e.explain(err)
+	}
+	have, err := e.api.ContainerInspect(ctx, id)
+	var token []byte
+	if err == nil {
+		token, err = hex.DecodeString(have.Config.Labels[labelToken])
+	}
+	if err == nil && len(token) != supervision.TokenSize {
+		err = fmt.Errorf("%w: it is no worker", runner.ErrNoSandbox)
+	}
+	if err != nil {
+		s.Close()
+		return nil, nil, e.explain(err)
+	}
+	return s, token, nil
+}
+
+// ofMount leaves out of a list of options what is a flag of a mount, and not an option of the
+// file system: that is the same for all.
+func ofMount(options string) string {
+	flags := []string{"rw", "nosuid", "nodev", "exec"}
+	return strings.Join(slices.DeleteFunc(strings.Split(options, ","), func(o string) bool { return slices.Contains(flags, o) }), ",")
+}
+
+func workerConfig(env runner.Environment, labels map[string]string) *container.Config {
+	c := containerConfig(env, labels)
+	c.Entrypoint = []string{supervisorProgram}
+	return c
+}
+
+// workerHost differs from hostConfig in what a worker needs to build walls, and in nothing
+// else: it may make namespaces, see all of /proc, and write to its service's part of the
+// control groups.
+func (e *Engine) workerHost(profile string) *container.HostConfig {
+	no, pids := false, int64(workerPids)
+	h := hostConfig(runner.Limits{Memory: workerMemory, Pids: workerPids, DataSize: 1 << 20, TmpSize: 1 << 20, Inodes: 64}, e.options.Runtime, 0, int(e.cores.Load()))
+	h.Init = &no // the supervisor is: what it ends with ends all
+	// Docker's profile for AppArmor forbids mounts.
+	h.SecurityOpt = []string{"no-new-privileges:true", "seccomp=" + profile, "apparmor=unconfined"}
+	h.MaskedPaths, h.ReadonlyPaths = []string{}, []string{}
+	h.NanoCPUs, h.PidsLimit = 0, &pids
+	h.CgroupParent = "/notebox/" + e.options.ServiceID
+	for _, controller := range controllers { // by Binds, which make what is not there
+		h.Binds = append(h.Binds, path.Join("/sys/fs/cgroup", controller, h.CgroupParent)+":"+path.Join(groupsFolder, controller))
+	}
+	return h
+}
+
+// workerProfile is the sandboxes' with what walls are built with.
+func workerProfile() (string, error) {
+	var profile map[string]json.RawMessage
+	var rules, kept []map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(seccompJSON, &profile), json.Unmarshal(profile["syscalls"], &rules)); err != nil {
+		return "", err
+	}
+	add := func(rule map[string]json.RawMessage, names []string) error {
+		var err error
+		rule["names"], err = json.Marshal(names)
+		kept = append(kept, rule)
+		return err
+	}
+	for _, rule := range rules {
+		var names []string
+		if err := json.Unmarshal(rule["names"], &names); err != nil {
+			return "", err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(builders, name) })
+		if len(names) > 0 {
+			if err := add(rule, names); err != nil {
+				return "", err
+			}
+		}
+	}
+	if err := add(map[string]json.RawMessage{"action": json.RawMessage(`"SCMP_ACT_ALLOW"`)}, builders); err != nil {
+		return "", err
+	}
+	var err error
+	if profile["syscalls"], err = json.Marshal(kept); err != nil {
+		return "", err
+	}
+	out, err := json.Marshal(profile)
+	return string(out), err
+}

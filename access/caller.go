@@ -123,7 +123,7 @@ func (c *Caller) MayBeginRun() error {
 	return c.tooMany(c.meter.room(now))
 }
 
-// BeginRun takes a place for a run, from before it waits for a sandbox. Where it
+// BeginRun takes a place for a run, from before it waits for a sandbox. If it
 // returns no error, End must be called.
 func (c *Caller) BeginRun() (*Run, error) {
 	if c == nil {

@@ -18,7 +18,7 @@ import (
 // slow disk a second.
 const editWait = time.Minute
 
-// Add appends a named entry to a keys file, which is made where it is missing. The
+// Add appends a named entry to a keys file, which is made if it is missing. The
 // file is replaced in one step by one of mode 0600. A plain key whose owner the entry
 // takes over is put out by it.
 func Add(ctx context.Context, path string, e Entry) error {

@@ -159,7 +159,7 @@ func (k *Keys) illness(err error) {
 	k.log.Error("the API keys file is not taken; the keys from before stay", "file", k.file.path, "error", err)
 }
 
-// keep writes the ledger, and logs once where that does not work.
+// keep writes the ledger, and logs once if that does not work.
 func (k *Keys) keep() {
 	err := k.ledger.save()
 	if err != nil && (k.file == nil || !k.file.unkept) {

@@ -23,7 +23,7 @@ type Keys struct {
 	now    func() time.Time
 	log    *slog.Logger
 	ledger *ledger
-	file   *file // nil where the keys are of no file
+	file   *file // nil if the keys are of no file
 
 	current atomic.Pointer[register]
 	mu      sync.Mutex

@@ -63,7 +63,7 @@ func openLedger(path string, now func() time.Time, log *slog.Logger) (*ledger, e
 	return l, nil
 }
 
-// turn begins a new day where it is one. A clock that is set back gives nobody a
+// turn begins a new day if it is one. A clock that is set back gives nobody a
 // second budget; one that was days ahead, and is mended, keeps nobody out for them.
 // l.mu is held.
 func (l *ledger) turn() {
@@ -113,7 +113,7 @@ func (l *ledger) save() error {
 	return nil
 }
 
-// page returns what is to be written; nil where nothing is.
+// page returns what is to be written; nil if nothing is.
 func (l *ledger) page() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()

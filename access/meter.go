@@ -80,7 +80,7 @@ func (m *meter) room(now time.Time) (wait time.Duration, most int) {
 	return m.wait(now)
 }
 
-// wait is 0 where there is a place; else until the oldest run has taken as long as
+// wait is 0 if there is a place; else until the oldest run has taken as long as
 // runs of this owner do.
 func (m *meter) wait(now time.Time) (wait time.Duration, most int) {
 	most = m.limits.RunsAtOnce

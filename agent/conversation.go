@@ -17,7 +17,7 @@ import (
 const closeTime = 10 * time.Second
 
 // Conversation is a series of questions that belong together: the model is reminded
-// of those before, files stay, and so do variables where there are sessions. It must be
+// of those before, files stay, and so do variables if there are sessions. It must be
 // closed. Questions are answered one after the other.
 type Conversation struct {
 	agent *Agent
@@ -52,7 +52,7 @@ func (c *Conversation) Close() error {
 	return c.agent.sessions.CloseSession(ctx, id)
 }
 
-// Ask is Agent.Ask within the conversation. What it led to is remembered only where it
+// Ask is Agent.Ask within the conversation. What it led to is remembered only if it
 // returns an answer.
 func (c *Conversation) Ask(ctx context.Context, q Question, sink Sink) (*Answer, error) {
 	c.mu.Lock()

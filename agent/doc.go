@@ -7,7 +7,7 @@
 //
 // The way of a question, in two roles that have a model, a prompt and an effort each:
 //
-//  1. The file agent, where there is a folder of the host, finds what the question is
+//  1. The file agent, if there is a folder of the host, finds what the question is
 //     about. It lists and reads files there, hands some over, and words the task for
 //     the code agent. It cannot run code, and nothing that a sandbox printed or wrote
 //     is ever in what it is sent: not even the answers to earlier questions.

@@ -38,7 +38,7 @@ type Step struct {
 	Role   string `json:"role"`
 	Tool   string `json:"tool"`   // as it is called in the definition
 	Input  string `json:"input"`  // the code; of the file agent the arguments
-	Status string `json:"status"` // of the run; "refused" where nothing was run; "" while it goes on
+	Status string `json:"status"` // of the run; "refused" if nothing was run; "" while it goes on
 	Output string `json:"output"` // what the model is told
 	// Dependencies are the packages that the call named.
 	Dependencies []string `json:"dependencies,omitempty"`

@@ -60,7 +60,7 @@ func (l *Links) Issue(r *tool.Result) {
 // Clean makes Markdown of what a model said that shows no link or image but those that
 // were issued:
 //
-//   - sandbox:/mnt/data/x and /mnt/data/x become the link of the file, where there is one
+//   - sandbox:/mnt/data/x and /mnt/data/x become the link of the file, if there is one
 //   - a link or image to anything else becomes its text with the address as code behind
 //   - HTML becomes text; addresses that stand in the text, which many programs make
 //     links of, become code

@@ -60,7 +60,7 @@ func (x *Executor) dependenciesOf(env *environments.Environment, asked []string)
 
 // Install is what a result says of the packages that were asked for.
 type Install struct {
-	Packages []environments.Package `json:"packages"` // with what they need; none where the image has all
+	Packages []environments.Package `json:"packages"` // with what they need; none if the image has all
 	Seconds  float64                `json:"seconds"`
 	Cached   bool                   `json:"cached"`
 }
@@ -72,7 +72,7 @@ type Installing struct {
 
 // packages are those of one run.
 type packages struct {
-	layer   *dependencies.Layer // nil where none were asked for
+	layer   *dependencies.Layer // nil if none were asked for
 	failure *dependencies.Failure
 	said    tail // by the installer
 	entry   *Install
@@ -194,7 +194,7 @@ func (t *tail) add(more string) {
 	}
 }
 
-// String begins with a whole line, or where the last one is too long, with a part of it.
+// String begins with a whole line, or if the last one is too long, with a part of it.
 func (t *tail) String() string {
 	surplus := len(t.text) - maxInstallText
 	if surplus <= 0 && !t.cut {

@@ -33,7 +33,7 @@ func (o *Order) entrypoint() (string, error) {
 	return name, nil
 }
 
-// byExtension finds the environment of a program's file, nil where its name does not tell.
+// byExtension finds the environment of a program's file, nil if its name does not tell.
 // Of several with one extension, such as an operator's own for Python, it is the first.
 func (x *Executor) byExtension(name string) *environments.Environment {
 	extension := path.Ext(name)
@@ -67,7 +67,7 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// lineOf is the line of an exception: of its cell, or of the program's file. 0 where it is
+// lineOf is the line of an exception: of its cell, or of the program's file. 0 if it is
 // not known.
 func (p *plan) lineOf(e *notebook.Exception) int {
 	if p.entrypoint != "" {

@@ -140,7 +140,7 @@ func (x *Executor) register(ctx context.Context, e *execution) error {
 // discard forgets an execution that was not started.
 func (x *Executor) discard(e *execution) {
 	e.work.Clear(e.ctx)
-	if e.registered && e.detached { // also where it is not known whether the lease was written
+	if e.registered && e.detached { // also if it is not known whether the lease was written
 		x.forget(e)
 	}
 	e.ending = &ending{problem: &problem.Error{Status: problem.StatusUnavailable, Text: "the run was not started", RetryAfter: time.Second}}
@@ -174,7 +174,7 @@ func (x *Executor) start(e *execution, to Listener) {
 		close(e.done)
 		e.cancel(nil)
 		still()
-		if !e.detached && !silent { // also where it is not known whether the lease was written
+		if !e.detached && !silent { // also if it is not known whether the lease was written
 			x.forget(e)
 		}
 		x.keepResult(e)

@@ -10,7 +10,7 @@ import (
 )
 
 // settleTime is how long an asynchronous request waits for its run to be refused:
-// where there is no place for it, the runner says so at once, and the client learns
+// if there is no place for it, the runner says so at once, and the client learns
 // it from its request and not by asking later.
 const settleTime = 50 * time.Millisecond
 

@@ -65,7 +65,7 @@ var wanted = []*regexp.Regexp{
 var noPackages = []string{"a", "an", "and", "any", "from", "it", "library", "module", "one", "or", "package", "pip", "that", "the", "them", "this", "via", "which", "with"}
 
 // namedToInstall is the package that an ImportError names, or another exception that gives
-// pip's command; "" where there is none.
+// pip's command; "" if there is none.
 func namedToInstall(e *notebook.Exception) string {
 	if e.Name != "ImportError" && !strings.Contains(e.Message, "pip install") {
 		return ""
@@ -121,7 +121,7 @@ func (p *plan) networked() bool {
 // name of an exception.
 var noSuchFile = regexp.MustCompile(`^cannot open the connection$|^cannot open file '|No such file or directory \(os error 2\)`)
 
-// needsNetwork are exceptions that the common libraries raise where there is no
+// needsNetwork are exceptions that the common libraries raise if there is no
 // network.
 var needsNetwork = []string{
 	"gaierror", "URLError", "ConnectionError", "ConnectTimeout", "ConnectError", "NewConnectionError",

@@ -108,7 +108,7 @@ func (k *keeper) keep(ctx context.Context, limit time.Duration, kind storage.Kin
 }
 
 // file stores a file while it comes out of the sandbox, which sends it once: the store
-// may keep it beside, to begin anew with it. Where it is not stored it is read to its
+// may keep it beside, to begin anew with it. If it is not stored it is read to its
 // end all the same, and the error is an *unstored, with the size that it had. Any other
 // error is errNotWhole.
 func (k *keeper) file(ctx context.Context, name, title string, content io.Reader) (s stored, size int64, err error) {

@@ -29,7 +29,7 @@ func (x *Executor) Keep(owner string) *Keeping { return &Keeping{of: x, owner: o
 // Len is how many files there are.
 func (k *Keeping) Len() int { return len(k.kept) }
 
-// Put stores one file. name is clean, see CleanName. Where content cannot be read, or the
+// Put stores one file. name is clean, see CleanName. If content cannot be read, or the
 // store fails, nothing of it is kept.
 func (k *Keeping) Put(ctx context.Context, name string, content io.Reader) error {
 	id, err := NewID("file_", k.made)

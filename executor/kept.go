@@ -57,7 +57,7 @@ func InputKey(owner, id string, part storage.Part) (string, bool) {
 	return storage.InputKey(ulid.Time(made.Time()), ledger.OwnerFolder(owner), id, part), true
 }
 
-// lookUp returns what is known of a kept input, nil where there is none.
+// lookUp returns what is known of a kept input, nil if there is none.
 func (x *Executor) lookUp(ctx context.Context, owner, id string) (*KeptInput, error) {
 	key, ok := InputKey(owner, id, storage.PartAbout)
 	if !ok {

@@ -60,7 +60,7 @@ func NewID(begin string, now time.Time) (string, error) {
 }
 
 // Begin takes an order in: it returns the run that is to be started, or the one that the
-// order's Key stands for already. Where it returns one, Leave must be called. What is wrong
+// order's Key stands for already. If it returns one, Leave must be called. What is wrong
 // with an order is a *problem.Error.
 func (x *Executor) Begin(ctx context.Context, caller *access.Caller, o *Order) (run *Run, err error) {
 	e := x.newExecution(caller, o)

@@ -48,7 +48,7 @@ type ErrorOutput struct {
 // BlobLink is where an image or another blob of an output is.
 type BlobLink struct {
 	Name string `json:"name"`
-	URL  string `json:"url"` // empty where it could not be stored
+	URL  string `json:"url"` // empty if it could not be stored
 }
 
 type Image struct {
@@ -84,7 +84,7 @@ func blobsOf(outputs ...notebook.Output) []*notebook.Blob {
 func number(name string) int {
 	_, after, _ := strings.Cut(name, "_")
 	digits, _, _ := strings.Cut(after, ".")
-	n, _ := strconv.Atoi(digits) // 0 where there is none
+	n, _ := strconv.Atoi(digits) // 0 if there is none
 	return n
 }
 
@@ -133,7 +133,7 @@ func (x *Executor) keep(ctx context.Context, k *keeper, executed []byte, blobs [
 	return out
 }
 
-// outputOf is an entry of the reply's outputs, or of the events, where it may be
+// outputOf is an entry of the reply's outputs, or of the events, if it may be
 // the update of one. urls are those of the blobs, by name.
 func outputOf(o notebook.Output, urls map[string]string, update bool) any {
 	switch o.Type {

@@ -119,7 +119,7 @@ func withoutTransient(output json.RawMessage) (json.RawMessage, string) {
 	return mustJSON(o), transient.DisplayID
 }
 
-// executed is the notebook with the outputs so far, or nil where there are none.
+// executed is the notebook with the outputs so far, or nil if there are none.
 func (p *partial) executed() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

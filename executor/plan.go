@@ -192,7 +192,7 @@ func (o *Order) program() (cells []string, book []byte, err error) {
 func withoutBOM(code string) string { return strings.TrimPrefix(code, "\ufeff") }
 
 // environment finds the one for the request's language: the field's, the notebook's, the
-// media type's, or the default's. Where several are given they must agree. What an
+// media type's, or the default's. If several are given they must agree. What an
 // entrypoint is called says it where nothing else does.
 func (x *Executor) environment(o *Order, book []byte, entrypoint string) (*environments.Environment, error) {
 	var chosen *environments.Environment

@@ -26,12 +26,12 @@ type Result struct {
 	Skipped   []Skipped     `json:"skipped"`
 	Error     *Exception    `json:"error"`
 	Hint      string        `json:"hint"`
-	Notebook  *NotebookLink `json:"notebook"` // null where there is none or it could not be stored
+	Notebook  *NotebookLink `json:"notebook"` // null if there is none or it could not be stored
 	Truncated bool          `json:"truncated"`
 	Session   *SessionRef   `json:"session"`   // null for a run in a sandbox of its own
-	ExitCode  *int          `json:"exit_code"` // of a command; null where there was none, or it did not end by itself
+	ExitCode  *int          `json:"exit_code"` // of a command; null if there was none, or it did not end by itself
 	Usage     Usage         `json:"usage"`
-	// Install is of the packages that were asked for, where they are there.
+	// Install is of the packages that were asked for, if they are there.
 	Install *Install `json:"install,omitempty"`
 
 	keeper *keeper // of the run
@@ -142,7 +142,7 @@ func skippedOf(out *runner.Outcome, result *notebook.Result, files []File, blobs
 }
 
 // decode reads the executed notebook, or what is known of it by the events
-// where it did not come back or is none. complete is false where outputs may be
+// if it did not come back or is none. complete is false if outputs may be
 // missing.
 func (x *Executor) decode(ctx context.Context, p *plan, out *runner.Outcome, events *sink) (executed []byte, r *notebook.Result, complete bool) {
 	ctx, span := x.tracer.Start(ctx, "notebook.Decode", trace.WithAttributes(attribute.String(RunAttribute, p.spec.ID), attribute.Int("notebox.notebook.bytes", len(out.Notebook))))

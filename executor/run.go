@@ -20,7 +20,7 @@ type Run struct {
 
 	executor *Executor
 	owner    string
-	own      *execution // nil where one is joined
+	own      *execution // nil if one is joined
 	joined   *execution // that goes on in this process; else nil
 }
 
@@ -51,7 +51,7 @@ func (r *Run) Cause() error { return context.Cause(r.own.ctx) }
 // Done is closed when the caller's own execution has ended.
 func (r *Run) Done() <-chan struct{} { return r.own.done }
 
-// Result is that of the caller's own execution, after Wait; nil where it has none.
+// Result is that of the caller's own execution, after Wait; nil if it has none.
 func (r *Run) Result() *Result { return r.own.answer }
 
 // Language is that of the program.

@@ -49,7 +49,7 @@ const maxCommand = 128<<10 - 1
 type inSession struct {
 	id      string
 	owner   string
-	session runner.Session // nil where there is none
+	session runner.Session // nil if there is none
 	lost    error          // why; to be told unless an earlier reply stands for the request
 	command string         // for bash beside the kernel; "" for the kernel
 }
@@ -184,7 +184,7 @@ func (x *Executor) agrees(p *plan, o *Order, book []byte) error {
 	return nil
 }
 
-// runs says what a session of an environment runs: its language alone, where that is bash,
+// runs says what a session of an environment runs: its language alone, if that is bash,
 // or bash as well.
 func runs(env *environments.Environment, alone, beside string) string {
 	if IsBash(env.Language) {
@@ -213,7 +213,7 @@ func (x *Executor) commandOf(cells []string, book []byte, mediaType string) (str
 	return cells[0], nil
 }
 
-// ByName finds an environment; nil where there is none.
+// ByName finds an environment; nil if there is none.
 func (x *Executor) ByName(name string) *environments.Environment {
 	return x.find(func(e *environments.Environment) bool { return e.Name == name })
 }
@@ -249,7 +249,7 @@ const restartedText = "The kernel of this session was restarted: variables and i
 
 // unshown is the error of a run that has none among its outputs: of a command that ended
 // with another exit code than 0, or of code whose exception was not shown, as by a handler of
-// its own. nil where there was none.
+// its own. nil if there was none.
 func unshown(out *runner.Outcome) *Exception {
 	switch {
 	case out.ExitCode != nil && *out.ExitCode != 0:

@@ -51,7 +51,7 @@ type SessionOrder struct {
 	Note         map[string]string // see runner.SessionSpec
 
 	// Work is where Inputs are. OpenSession leaves its place when all files are there, and
-	// does not clear it. nil where there are no Inputs.
+	// does not clear it. nil if there are no Inputs.
 	Work *intake.Workspace
 }
 

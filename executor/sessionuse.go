@@ -31,7 +31,7 @@ type SessionInfo struct {
 }
 
 // FindSession returns a session of a caller. Its error is a *runner.GoneError where the
-// session is over, and runner.ErrNoSession where there was none.
+// session is over, and runner.ErrNoSession if there was none.
 func (x *Executor) FindSession(caller *access.Caller, id string) (*Session, error) {
 	if err := x.SessionsOffered(); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"notebox/notebook"
 )
 
-// FuzzBundle has a display of any media type with any value: JSON where it is some, else
+// FuzzBundle has a display of any media type with any value: JSON if it is some, else
 // a string of these bytes.
 func FuzzBundle(f *testing.F) {
 	f.Add("text/plain", []byte("a\r\x1b[31mb"))

@@ -209,7 +209,7 @@ func TestOwnersLeaveNewcomersRoom(t *testing.T) {
 }
 
 // TestServingConnectionsOfOneKey: a key that is served on all connections keeps others out no
-// more than one whose connections wait. Where there are no keys, the newest is closed.
+// more than one whose connections wait. If there are no keys, the newest is closed.
 func TestServingConnectionsOfOneKey(t *testing.T) {
 	for owner, stays := range map[string]bool{"one": true, "": false} {
 		all := newConnections(4, slog.New(slog.DiscardHandler))

@@ -152,7 +152,7 @@ func TestAsynchronousThatFails(t *testing.T) {
 		desc     string
 		err      error
 		posted   int // where the run fails at once
-		polled   int // where it fails later
+		polled   int // if it fails later
 		detail   string
 		panicked bool
 	}{

@@ -40,10 +40,10 @@ type readiness struct {
 
 	mu      sync.Mutex
 	checked time.Time
-	problem *problem.Error // of the last check; nil where all was well
+	problem *problem.Error // of the last check; nil if all was well
 }
 
-// check returns nil where code could be run.
+// check returns nil if code could be run.
 func (r *readiness) check(ctx context.Context) *problem.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ func (r *readiness) runs(ctx context.Context) error {
 	if r.prober == nil {
 		return starts()
 	}
-	err := r.prober.check(ctx)  // also where starts fail: its own may be the good one
+	err := r.prober.check(ctx)  // also if starts fail: its own may be the good one
 	if err != nil && proven() { // by a run that has ended meanwhile
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMetricsRoute is for callers, and only where there are metrics.
+// TestMetricsRoute is for callers, and only if there are metrics.
 func TestMetricsRoute(t *testing.T) {
 	shown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("runs 1\n")) })
 	none := newService(t)

@@ -26,7 +26,7 @@ const probeCode = "1+1"
 // prober proves by a run that code can be run:
 //
 //  1. It has one run at a time, and one within every at most.
-//  2. It takes a sandbox that waits. Where none does, and others run or start, the
+//  2. It takes a sandbox that waits. If none does, and others run or start, the
 //     service is busy, which says nothing: what was found last holds.
 //  3. It waits for no place: it is a Runner without admission.
 //  4. One that ends too late for the answer still counts for the next.

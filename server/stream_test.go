@@ -78,7 +78,7 @@ func (r *eventReader) next() (e sentEvent, ok bool) {
 	}
 }
 
-// want reads the next event, and its data into v where that is not nil.
+// want reads the next event, and its data into v if that is not nil.
 func (r *eventReader) want(name string, v any) string {
 	r.t.Helper()
 	e, ok := r.next()

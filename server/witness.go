@@ -10,7 +10,7 @@ import (
 )
 
 // provenFor is how long a run proves that code can be run: longer than probes
-// are apart, and soon over where nobody runs anything.
+// are apart, and soon over if nobody runs anything.
 const provenFor = 10 * time.Second
 
 // witness is a Runner that remembers when a run last proved that sandboxes work.

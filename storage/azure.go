@@ -33,7 +33,7 @@ type azure struct {
 	delegated *delegation                  // nil without an identity
 }
 
-// openAzure opens azblob://container, and makes the container where it is missing.
+// openAzure opens azblob://container, and makes the container if it is missing.
 func openAzure(ctx context.Context, u *url.URL, getenv func(string) string) (opened, error) {
 	if err := checkContainer(u); err != nil {
 		return opened{}, err
@@ -94,7 +94,7 @@ func (a *azure) connect(account azureAccount) (services *service.Client, err err
 	return services, err
 }
 
-// makeContainer makes the container where it is missing. Credentials that may neither
+// makeContainer makes the container if it is missing. Credentials that may neither
 // look nor make are taken: they may still read and write, which a probe finds out.
 func (a *azure) makeContainer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cloudOpenTimeout)

@@ -21,8 +21,8 @@ const wantedURLs = "want file:///folder, azblob://container, s3://bucket, gs://b
 type opened struct {
 	name   string // the URL without its parameters
 	bucket *blob.Bucket
-	folder *folder // nil where the store is not a folder
-	cloud  cloud   // nil where it is not in a cloud
+	folder *folder // nil if the store is not a folder
+	cloud  cloud   // nil if it is not in a cloud
 
 	// of a cloud
 	signs     bool // the credentials can make links, as a SAS token cannot

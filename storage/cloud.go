@@ -17,7 +17,7 @@ const (
 	partBytes = 8 << 20
 
 	// partsAtOnce bounds, with partBytes, what one Put holds of its content: 24 MiB with
-	// the piece that is being filled. More are faster only where the network is not.
+	// the piece that is being filled. More are faster only if the network is not.
 	partsAtOnce = 2
 
 	// cloudTries is how often a cloud's own client sends one request, so that a lost
@@ -49,7 +49,7 @@ type cloud interface {
 	// from that. gocloud says NotFound then, as for an object.
 	missing(err error) bool
 
-	// holds returns an error where the container is not there, for clouds that do not say
+	// holds returns an error if the container is not there, for clouds that do not say
 	// so when an object is not found.
 	holds(context.Context) error
 }

@@ -23,7 +23,7 @@
 //     outage it begins anew, where the content can be read again; see [Store.Replay]
 //     and [Temporary].
 //  3. [Store.Link] lets a cloud sign: a SAS, a presigned or a V4 URL for reading one
-//     object until one time. Elsewhere, and where [Options.ServeFiles] says so, it signs
+//     object until one time. Elsewhere, and if [Options.ServeFiles] says so, it signs
 //     version, key and expiry with HMAC-SHA256. The secrets for that are in a file of mode
 //     0600, so that links outlive a restart; by their age others come, see keyring.go.
 //  4. [Store.Verify] checks the query of a link of its own in constant time, the
@@ -32,7 +32,7 @@
 //     seeks, all of them of one object. [Object.Disposition] says whether a browser may
 //     show the object.
 //  6. [Store.Sweep] removes runs and kept inputs of old days, by date folder.
-//  7. [Open] makes the folder, container or bucket where it is missing, and in a folder
+//  7. [Open] makes the folder, container or bucket if it is missing, and in a folder
 //     looks in the background for temporary files whose writer has died and removes
 //     them. A living writer holds a lock (flock) on its own.
 //

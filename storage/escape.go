@@ -71,7 +71,7 @@ func escapeName(name string) string {
 	return hash + folderMark + "/" + last
 }
 
-// escapeComponent writes one component, broken where it is too long. There is room for
+// escapeComponent writes one component, broken if it is too long. There is room for
 // a folderMark after the last piece.
 func escapeComponent(component string) []string {
 	if component == "" {
@@ -137,7 +137,7 @@ func digest(name string) string {
 	return digestMark + hex.EncodeToString(sum[:digestBytes])
 }
 
-// unescapeName is the inverse of escapeName. Where the folders are a hash, it is the
+// unescapeName is the inverse of escapeName. If the folders are a hash, it is the
 // rest; ok is false for what escapeName does not make.
 func unescapeName(key string) (name string, ok bool) {
 	var parts []string

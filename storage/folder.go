@@ -44,7 +44,7 @@ func (t *temporary) hold(as func(any) bool) error {
 	if err != nil {
 		return err
 	}
-	// Where a file system has no locks, a sweep gets none either and removes nothing.
+	// If a file system has no locks, a sweep gets none either and removes nothing.
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) || unlinked(file) {
 		_ = file.Close()

@@ -30,7 +30,7 @@ type gcs struct {
 	signer   *gcsSigner // nil without an account to sign for
 }
 
-// openGCS opens gs://bucket, and makes the bucket where it is missing.
+// openGCS opens gs://bucket, and makes the bucket if it is missing.
 func openGCS(ctx context.Context, u *url.URL, getenv func(string) string) (opened, error) {
 	if err := checkContainer(u); err != nil {
 		return opened{}, err
@@ -92,7 +92,7 @@ func gcsEndpoint(p parameters, getenv func(string) string) (*url.URL, error) {
 	return u, nil
 }
 
-// makeBucket makes the bucket where it is missing: without access lists for each object,
+// makeBucket makes the bucket if it is missing: without access lists for each object,
 // and never public. Credentials that may not look are taken: they may still read and
 // write, which a probe finds out.
 func (g *gcs) makeBucket(ctx context.Context, project string) error {
@@ -171,7 +171,7 @@ func (g *gcs) once(ctx context.Context, o *blob.WriterOptions) (context.Context,
 	return ctx, g.bucket
 }
 
-// missing: gocloud says NotFound where access is denied, too.
+// missing: gocloud says NotFound if access is denied, too.
 func (*gcs) missing(err error) bool {
 	return errors.Is(err, gcloud.ErrBucketNotExist) || gcsStatus(err) == http.StatusForbidden
 }

@@ -29,7 +29,7 @@ import (
 type googleAccount struct {
 	tokens     oauth2.TokenSource // nil for an emulator
 	email      string             // of a service account, or empty
-	privateKey *rsa.PrivateKey    // nil where IAM signs
+	privateKey *rsa.PrivateKey    // nil if IAM signs
 	project    string
 	iam        string // where IAM answers, in tests
 }
@@ -128,7 +128,7 @@ type gcsSigner struct {
 	iam     *iamcredentials.Service
 }
 
-// newGCSSigner returns nil where there is no account to sign for.
+// newGCSSigner returns nil if there is no account to sign for.
 func newGCSSigner(ctx context.Context, a googleAccount) (*gcsSigner, error) {
 	if a.email == "" || a.privateKey == nil && a.tokens == nil {
 		return nil, nil

@@ -85,7 +85,7 @@ func delegatedSignature(key []byte, host string, q url.Values) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// TestIAMSigns links where there is no private key.
+// TestIAMSigns links if there is no private key.
 func TestIAMSigns(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)

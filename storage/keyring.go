@@ -70,7 +70,7 @@ func (k *keyring) next(secrets []secret) (secret, bool) {
 	return newSecret(k.now().Add(keyDelay)), true
 }
 
-// refresh reads the file again where it has changed, and where a secret is due. What
+// refresh reads the file again if it has changed, and if a secret is due. What
 // fails is tried again later: the secrets that are known are good until then.
 func (k *keyring) refresh() {
 	now := k.now()

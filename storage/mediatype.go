@@ -44,7 +44,7 @@ func MediaType(name string, head []byte) string {
 
 // typesByExtension is a table of our own, since Go's takes in what the machine has in
 // /etc/mime.types, and a file's type would depend on where it was stored. The names are
-// IANA's where it has one.
+// IANA's if it has one.
 var typesByExtension = map[string]string{
 	// text and data
 	"csv":     "text/csv",

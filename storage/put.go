@@ -16,11 +16,11 @@ import (
 const copyBufferBytes = 32 << 10
 
 // Put streams content into the object key and replaces what was there. name is what
-// people see; it and the first bytes of content give the media type. Where content or
+// people see; it and the first bytes of content give the media type. If content or
 // the store fails, or ctx ends, the error says so, and under the key is what was there
 // before.
 //
-// Where the error is Temporary and content is an io.Seeker, Put begins anew for up to ten
+// If the error is Temporary and content is an io.Seeker, Put begins anew for up to ten
 // seconds; see Replay for contents that come once.
 //
 // content is read in the calling goroutine: ctx is checked between two reads and cannot

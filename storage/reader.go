@@ -29,7 +29,7 @@ type Reader struct {
 	offset int64
 }
 
-// Get opens the object key. The error is ErrNotFound where there is none, and the
+// Get opens the object key. The error is ErrNotFound if there is none, and the
 // Reader reads only as long as ctx lasts.
 func (s *Store) Get(ctx context.Context, key string) (*Reader, error) {
 	r, err := s.get(ctx, key)
@@ -139,7 +139,7 @@ func (r *Reader) Close() error {
 	return err
 }
 
-// Delete removes the object key; the error is ErrNotFound where there is none.
+// Delete removes the object key; the error is ErrNotFound if there is none.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := s.remove(ctx, key); err != nil {
 		return fmt.Errorf("storage: delete %q: %w", key, err)

@@ -18,7 +18,7 @@ const (
 	probeKey = runsPrefix + "/=probe"
 )
 
-// probes lets one probe run at a time. Where a disk hangs, its goroutine hangs too, and
+// probes lets one probe run at a time. If a disk hangs, its goroutine hangs too, and
 // those who ask must not add one each.
 type probes struct {
 	life    context.Context // the Store's

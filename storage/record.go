@@ -100,7 +100,7 @@ func (s *Store) Replace(ctx context.Context, key string, content []byte) error {
 }
 
 // Read returns the whole record key, which may have maxBytes. The error is ErrNotFound
-// where there is none.
+// if there is none.
 func (s *Store) Read(ctx context.Context, key string, maxBytes int64) ([]byte, error) {
 	content, err := s.read(ctx, key, maxBytes)
 	if err != nil {

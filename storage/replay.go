@@ -28,7 +28,7 @@ func (s *Store) Replay(content io.Reader, dir string) io.ReadCloser {
 	return &replay{from: content, dir: dir}
 }
 
-// replay is a stream that can be read again from its start. Where the disk has no room
+// replay is a stream that can be read again from its start. If the disk has no room
 // for it, it goes on as one that cannot.
 type replay struct {
 	from   io.Reader

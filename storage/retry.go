@@ -82,7 +82,7 @@ func again[T any](ctx context.Context, try func() (T, error)) (T, error) {
 type source struct {
 	io.Reader
 	start  int64
-	seeker io.Seeker // nil where the content comes once
+	seeker io.Seeker // nil if the content comes once
 	failed bool
 }
 

@@ -31,7 +31,7 @@ type s3 struct {
 	single *blob.Bucket // of a client that tries once
 }
 
-// openS3 opens s3://bucket, and makes the bucket where it is missing.
+// openS3 opens s3://bucket, and makes the bucket if it is missing.
 func openS3(ctx context.Context, u *url.URL, getenv func(string) string) (opened, error) {
 	if err := checkContainer(u); err != nil {
 		return opened{}, err
@@ -119,7 +119,7 @@ func outliveUpload(stack *middleware.Stack) error {
 		}), middleware.Before)
 }
 
-// makeBucket makes the bucket where it is missing. Credentials that may not look are
+// makeBucket makes the bucket if it is missing. Credentials that may not look are
 // taken: they may still read and write, which a probe finds out.
 func (s *s3) makeBucket(ctx context.Context, region string) error {
 	ctx, cancel := context.WithTimeout(ctx, cloudOpenTimeout)

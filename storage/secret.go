@@ -41,7 +41,7 @@ func (s secret) line() string {
 }
 
 // loadSecrets reads the key file, oldest first; there is at least one. It makes the file
-// where there is none, and adds what next returns, if anything, for those that it found.
+// if there is none, and adds what next returns, if anything, for those that it found.
 //
 // The file is made, read and added to under a lock: of two processes that start at once,
 // the second waits and then reads what the first wrote. An empty file is one whose maker
@@ -92,7 +92,7 @@ func newSecret(from time.Time) secret {
 	return secret{key, from.Truncate(time.Second)}
 }
 
-// openKeyFile opens the file for writing, or for reading where that is all it allows, as
+// openKeyFile opens the file for writing, or for reading if that is all it allows, as
 // with a secret that is mounted.
 func openKeyFile(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil {

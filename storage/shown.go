@@ -41,7 +41,7 @@ type shownError struct {
 func (e *shownError) Error() string { return e.text }
 func (e *shownError) Unwrap() error { return e.err }
 
-// known turns a store's error into this package's where there is one for it. In a folder
+// known turns a store's error into this package's if there is one for it. In a folder
 // "a/b" is not found either where "a" is an object. A container that is gone is no object
 // that is not found: see [cloud].
 func (s *Store) known(err error) error {

@@ -30,7 +30,7 @@ var (
 // Options says where a Store keeps its objects and how it signs links to them.
 type Options struct {
 	// URL names the store. A folder, azblob://container, s3://bucket or gs://bucket is
-	// made where it is missing:
+	// made if it is missing:
 	//
 	//   - file:///folder, with mode 0700. A path becomes one by url.URL, which escapes it.
 	//   - azblob://container, or azblob:// and AZURE_BLOB_CONTAINER_NAME;
@@ -66,7 +66,7 @@ type Options struct {
 
 // Who serves what a link leads to.
 const (
-	// ServeAuto leaves it to a cloud, where it can make links: SAS, presigned or V4.
+	// ServeAuto leaves it to a cloud, if it can make links: SAS, presigned or V4.
 	ServeAuto = "auto"
 	// ServeProxy means the service that made the link, for people who do not reach the
 	// cloud, or may not know where files are.

@@ -36,7 +36,7 @@ func (c *cost) keep(other cost) {
 
 // TestFolderIsAsFastAsTee: a Put into a folder, which hashes the content and has it on the
 // disk, takes at most twice as long as tee, sha256sum and fsync. It is measured until the
-// best of each say so. Where the disk is so busy that they never do, the processor's time
+// best of each say so. If the disk is so busy that they never do, the processor's time
 // decides, which no other process adds to.
 func TestFolderIsAsFastAsTee(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "source")

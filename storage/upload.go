@@ -42,7 +42,7 @@ func startUpload(ctx context.Context, bucket *blob.Bucket, key string, options *
 	}
 	u.unwatch = context.AfterFunc(ctx, func() {
 		_ = w.CloseWithError(ctx.Err())
-		source.failed() // also where the content is read to its end
+		source.failed() // also if the content is read to its end
 	})
 	go func() {
 		defer close(u.done)

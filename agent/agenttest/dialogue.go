@@ -53,7 +53,7 @@ type Call struct {
 	Arguments Arguments `json:"arguments"`
 }
 
-// Arguments are sent as they are, also where they are no JSON. In a file they may be
+// Arguments are sent as they are, also if they are no JSON. In a file they may be
 // a string, or any other JSON value, of which the text is taken.
 type Arguments string
 

@@ -48,12 +48,12 @@ func New(o Options) *Console {
 	return &Console{o: o, talk: o.Agent.Converse(), links: links{}}
 }
 
-// Close ends the conversation, and its session where it has one.
+// Close ends the conversation, and its session if it has one.
 func (c *Console) Close() error { return c.talk.Close() }
 
 // Lines is where a person's lines come from.
 type Lines interface {
-	// Line returns the next, without its end: ErrInterrupted where it was given up, io.EOF
+	// Line returns the next, without its end: ErrInterrupted if it was given up, io.EOF
 	// where there will be none, and ctx's error when that ends.
 	Line(ctx context.Context, prompt string) (string, error)
 }

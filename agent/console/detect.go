@@ -7,7 +7,7 @@ import (
 )
 
 // Detect finds out how a terminal is given images: by the variables that terminals
-// set, and where those tell nothing by what query returns. query asks the terminal for
+// set, and if those tell nothing by what query returns. query asks the terminal for
 // its attributes (DA1) and must not block for long; nil: it is not asked.
 func Detect(getenv func(string) string, query func() string) Pictures {
 	if term := getenv("TERM"); term == "" || term == "dumb" || term == "linux" {

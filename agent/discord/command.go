@@ -198,7 +198,7 @@ func program(code string) string {
 	return code
 }
 
-// shown is code, where it is short, with what became of it.
+// shown is code, if it is short, with what became of it.
 func shown(code string, r *tool.Result) string {
 	var out []string
 	if len(code) <= maxContent/2 {

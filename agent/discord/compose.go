@@ -35,7 +35,7 @@ type body struct {
 	// text is Discord's Markdown, given the links that may lead somewhere and those that
 	// are attached.
 	text func(l *links, attached map[string]bool) string
-	// most bounds its messages; where they are more, all of it is attached as whole.
+	// most bounds its messages; if they are more, all of it is attached as whole.
 	most  int
 	whole attached
 }

@@ -5,7 +5,7 @@
 //  1. The gateway tells of it. It counts once, however often Discord says it again
 //     after a connection broke, and only if Config.Guilds and Config.Users allow its
 //     guild and its author: see access. Nobody is allowed by default.
-//  2. It is a question where it is a direct message, mentions the bot, or is in a thread
+//  2. It is a question if it is a direct message, mentions the bot, or is in a thread
 //     in which the bot was asked before. What it asks waits behind the questions of its
 //     channel before it, and for one of Limits.AtOnce places.
 //  3. Its attachments are fetched, from Discord's hosts alone, within bounds, and are
@@ -20,7 +20,7 @@
 //     what is larger, or cannot be fetched, is a link.
 //
 // The command /run runs code itself, without the model: given with the command, or in
-// a dialogue where there is room for lines.
+// a dialogue if there is room for lines.
 //
 // Rate limits are discordgo's affair: it counts what Discord says of each route, and
 // waits. So is the gateway: it resumes after a break.

@@ -63,7 +63,7 @@ const (
 	// remembered is how many messages are known not to be answered again.
 	remembered = 10_000
 	// maxOutputMessages bounds what is shown of a program's output; all of it is attached
-	// where that is more.
+	// if that is more.
 	maxOutputMessages = 3
 	// uploads bounds what is attached to one answer, in Config.UploadLimit.
 	uploads = 4

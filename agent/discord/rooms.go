@@ -39,7 +39,7 @@ func newRooms(limits Limits, a *agent.Agent) *rooms {
 	return &rooms{limits: limits, agent: a, places: make(chan struct{}, limits.AtOnce), all: map[string]*room{}}
 }
 
-// add queues a job. It reports false where too many wait.
+// add queues a job. It reports false if too many wait.
 func (s *rooms) add(ctx context.Context, id string, j job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *rooms) work(ctx context.Context, r *room) {
 	}
 }
 
-// old takes out the rooms that nobody used for longest, where there is too much.
+// old takes out the rooms that nobody used for longest, if there is too much.
 func (s *rooms) old() (out []*room) {
 	for {
 		var bytes int64

@@ -95,7 +95,7 @@ func (p *places) add(rank, at int, fence string) {
 	}
 }
 
-// best is where to cut. There is none where room is less than a character.
+// best is where to cut. There is none if room is less than a character.
 func (p *places) best() (int, string) {
 	last := 0
 	for _, at := range p.at {

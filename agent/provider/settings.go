@@ -63,7 +63,7 @@ type Settings struct {
 // ErrNone is that no model is configured. Its text says what to do.
 var ErrNone = errors.New("no model is configured: set OPENAI_API_KEY, or OPENAI_BASE_URL for another server that speaks its API, or ANTHROPIC_API_KEY, or CLOUDFLARE_API_KEY with CLOUDFLARE_ACCOUNT_ID; NOTEBOX_MODEL names the model")
 
-// FromEnvironment fills in what s leaves open. Where several keys are set, the API, the
+// FromEnvironment fills in what s leaves open. If several keys are set, the API, the
 // base URL or the model's name tell which counts, or else the order of ErrNone.
 func FromEnvironment(s Settings, getenv func(string) string) (Settings, error) {
 	if s.Model == Off {

@@ -61,7 +61,7 @@ func (a About) program() string {
 	return a.runs() + " program"
 }
 
-// Tell is all that a model may want to know of one language; "" is the first. Where it is not
+// Tell is all that a model may want to know of one language; "" is the first. If it is not
 // known, the answer is of the first too.
 func (a About) Tell(language string) string {
 	about := a.first()
@@ -122,7 +122,7 @@ func (a About) more(l Language) string {
 var examples = map[string]string{"pip": `"polars==1.*"`, "npm": `"lodash@^4"`}
 
 // DependenciesSchema is that of the argument with packages to be installed, in JSON Schema;
-// nil where a call may name none.
+// nil if a call may name none.
 func (a About) DependenciesSchema() map[string]any {
 	if !a.installs() {
 		return nil

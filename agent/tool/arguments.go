@@ -81,7 +81,7 @@ func isField(name string) bool {
 	return codeNames[name] || timeoutNames[name] || name == "language"
 }
 
-// ParseArguments reads a call's arguments as the model wrote them: JSON, and where it
+// ParseArguments reads a call's arguments as the model wrote them: JSON, and if it
 // is broken or something else, what it can only mean, in one of the languages or, where
 // none is given, in Python. See loose for what JSON may be.
 // Besides: code for the JSON; either in a Markdown fence, in a tag, in a JSON string
@@ -344,7 +344,7 @@ func (p parser) program(v value, language string) (string, error) {
 	return "", unreadable("its program is %s and not a string", map[kind]string{isNull: "null", isBool: "a truth value", isNumber: "a number", isObject: "an object"}[v.kind])
 }
 
-// seconds is a timeout, 0 where it is none.
+// seconds is a timeout, 0 if it is none.
 func seconds(v value) time.Duration {
 	if v.kind != isNumber && v.kind != isString {
 		return 0

@@ -40,7 +40,7 @@ const cutMark = 20
 
 // Cut shortens text to so many tokens by Tokens, at least to MinBudget: two fifths at
 // the beginning and three fifths at the end stay, where results and errors are, and
-// what is left out between is counted. It cuts at line breaks where they are near.
+// what is left out between is counted. It cuts at line breaks if they are near.
 func Cut(text string, tokens int) string {
 	tokens = max(tokens, MinBudget)
 	if Tokens(text) <= tokens {

@@ -32,7 +32,7 @@ func isName(name string) bool {
 // Completions, a function_call or custom_tool_call item of Responses, a tool_use block
 // of Anthropic, a part with a functionCall of Gemini, or {name, arguments}. A list
 // of one call is that call, and a message with one in it too. want is the notation of
-// the answer; "" is the call's own, or ChatCompletions where it does not tell. languages
+// the answer; "" is the call's own, or ChatCompletions if it does not tell. languages
 // are as of ParseArguments.
 //
 // An error is a *CallError, beside which the Call has what is known of it, so that
@@ -136,7 +136,7 @@ func (c *Call) arguments(v *value) (err error) {
 	return err
 }
 
-// member is that of a name, nil where there is none. Of several the last counts, as
+// member is that of a name, nil if there is none. Of several the last counts, as
 // for most readers of JSON.
 func (v value) member(name string) *value {
 	for i := len(v.members) - 1; i >= 0; i-- {
@@ -154,7 +154,7 @@ func (v value) object(name string) *value {
 	return nil
 }
 
-// str is a member that is a string, "" where it is none.
+// str is a member that is a string, "" if it is none.
 func (v value) str(name string) string {
 	if m := v.member(name); m != nil && m.kind == isString {
 		return m.text
@@ -162,7 +162,7 @@ func (v value) str(name string) string {
 	return ""
 }
 
-// calls leaves of a message's parts those that are calls, or all where none is.
+// calls leaves of a message's parts those that are calls, or all if none is.
 func (v value) calls() value {
 	out := value{kind: isList}
 	for _, item := range v.items {

@@ -93,7 +93,7 @@ func (a About) kept() string {
 	return "Nothing is kept between calls: each begins with a fresh interpreter and no files, so send the whole program each time."
 }
 
-// named lists names in at most room bytes, "" where that is too little to tell.
+// named lists names in at most room bytes, "" if that is too little to tell.
 func named(names []string, room int) string {
 	whole := strings.Join(names, ", ")
 	if len(whole) <= room {

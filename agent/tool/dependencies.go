@@ -36,7 +36,7 @@ func ParseDependencies(raw []byte) ([]string, error) {
 	return dependenciesOf(v)
 }
 
-// dependenciesOf reads those of a field. Where they are no packages they are not passed
+// dependenciesOf reads those of a field. If they are no packages they are not passed
 // over: the program would fail for want of them, and the model not know why.
 func dependenciesOf(v value) (all []string, err error) {
 	switch v.kind {

@@ -55,7 +55,7 @@ var errLoose = errors.New("it is not JSON")
 //   - brackets that are missing at the end, where no string is cut off
 //
 // With quotes, a double quote inside a string need not be escaped: one ends its string
-// only where the object ends behind it, or goes on with a name that known accepts, or with
+// only if the object ends behind it, or goes on with a name that known accepts, or with
 // a list of packages.
 type loose struct {
 	text   string
@@ -282,7 +282,7 @@ func (l *loose) closes() bool {
 	return l.next() == 0
 }
 
-// nameAhead reads a short name, in quotes or not; "" where there is none.
+// nameAhead reads a short name, in quotes or not; "" if there is none.
 func (l *loose) nameAhead() string {
 	c := l.next()
 	if c == '"' || c == '\'' {
@@ -345,7 +345,7 @@ func (l *loose) escape(b *strings.Builder) error {
 	return nil
 }
 
-// hexRune reads four hex digits; size is 0 where they are not there.
+// hexRune reads four hex digits; size is 0 if they are not there.
 func hexRune(s string) (r rune, size int) {
 	if len(s) < 4 {
 		return 0, 0

@@ -164,7 +164,7 @@ func unescape(code string) string {
 
 // backslashes finds those of a program that stand outside of strings and comments and
 // do not end a line. paired is that those in strings are all doubled, and there are
-// some. ok is false where the strings of the program cannot be told.
+// some. ok is false if the strings of the program cannot be told.
 func backslashes(code string) (strays []int, paired, ok bool) {
 	quote, multiline := "", strings.Contains(code, "\n")
 	inStrings, single := 0, 0

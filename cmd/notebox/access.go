@@ -7,7 +7,7 @@ import (
 	"notebox/access"
 )
 
-// openKeys reads the keys file, where there is one, and follows it.
+// openKeys reads the keys file, if there is one, and follows it.
 func (p *program) openKeys() (err error) {
 	if p.settings.apiKeysFile == "" {
 		return nil

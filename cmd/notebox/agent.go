@@ -27,7 +27,7 @@ func (m *modelSettings) register(f *flag.FlagSet, prefix, what string) {
 	f.StringVar(&m.effort, prefix+"-effort", "", "Let the model think with this `effort`: low, medium, high, or a word of its own. (default: the model's own)")
 }
 
-// open returns the model; provider.ErrNone where there is none.
+// open returns the model; provider.ErrNone if there is none.
 func (m *modelSettings) open(getenv func(string) string) (agent.Provider, provider.Settings, error) {
 	s, err := provider.FromEnvironment(provider.Settings{
 		API: provider.API(m.api), Model: m.name, BaseURL: m.baseURL, Effort: m.effort,
@@ -67,7 +67,7 @@ func (s *agentSettings) check() error {
 	return nil
 }
 
-// openAgent returns nil where no model is configured.
+// openAgent returns nil if no model is configured.
 func (p *program) openAgent() (*ask.Config, error) {
 	getenv, err := withFile(os.Getenv, ".env")
 	if err != nil {

@@ -35,7 +35,7 @@ and 130 where it was interrupted.`
 const (
 	// maxQuestion bounds a question that is piped in, in bytes.
 	maxQuestion = 256 << 10
-	// usualColumns is a terminal's width where it does not tell.
+	// usualColumns is a terminal's width if it does not tell.
 	usualColumns = 80
 )
 
@@ -175,7 +175,7 @@ func exitOf(err error) error {
 	return nil
 }
 
-// pictures asks the terminal itself only where both ends are one.
+// pictures asks the terminal itself only if both ends are one.
 func (c *chat) pictures(in, out *os.File, plain bool) (console.Pictures, error) {
 	switch p := console.Pictures(c.images); p {
 	case "auto":

@@ -20,7 +20,7 @@ const (
 )
 
 // installed knows which environments have their image on the daemon. What was found is
-// told at once; where it is old, another look goes on in the background.
+// told at once; if it is old, another look goes on in the background.
 type installed struct {
 	engine runner.Engine
 	all    map[string]runner.Environment

@@ -33,7 +33,7 @@ func (s *networkSettings) register(f *flag.FlagSet) {
 	f.Var((*size)(&s.maxBytes), "egress-max-size", "Let one run move this `size` of data over its network, both directions together.")
 }
 
-// open returns what the settings allow; nil where they allow none. own are the
+// open returns what the settings allow; nil if they allow none. own are the
 // addresses of the service itself.
 func (s *networkSettings) open(log *slog.Logger, own ...string) (runner.Network, error) {
 	if len(s.hosts) == 0 {

@@ -69,7 +69,7 @@ func logExports(log *slog.Logger) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces are not sent", "error", err) }))
 }
 
-// openTracing returns nil where no collector is named.
+// openTracing returns nil if no collector is named.
 func (p *program) openTracing(ctx context.Context) (trace.Tracer, error) {
 	tracer, end, err := tracing.Open(ctx)
 	if err != nil || tracer == nil {
@@ -84,7 +84,7 @@ func (p *program) openTracing(ctx context.Context) (trace.Tracer, error) {
 	return tracer, nil
 }
 
-// observe puts metrics, and traces where there is a tracer, around the runner and
+// observe puts metrics, and traces if there is a tracer, around the runner and
 // the store of a server.
 func (p *program) observe(cfg *server.Config, admission *admission.Admission, all []environments.Environment, tracer trace.Tracer) {
 	var names []string

@@ -17,7 +17,7 @@ type state struct {
 	lock   *flock.Flock
 }
 
-// openState makes the folder where it is missing and takes its lock, so that a
+// openState makes the folder if it is missing and takes its lock, so that a
 // second service there refuses to start instead of sharing an id.
 func openState(folder string) (*state, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -12,18 +12,18 @@ const (
 	// are over by then.
 	DiskRetry = 10 * time.Second
 	// probeBytes is what a probe writes: a block of a file system, as less may have a
-	// place where none is left.
+	// place if none is left.
 	probeBytes = 4 << 10
 )
 
-// diskProbe tells whether files can be written to a folder now. Where the disk hangs,
+// diskProbe tells whether files can be written to a folder now. If the disk hangs,
 // one goroutine does, and not one for each call.
 type diskProbe struct {
 	folder string
 	place  chan struct{} // has room for one: the probe that goes on
 }
 
-// ready returns nil where a file could be written, within ctx.
+// ready returns nil if a file could be written, within ctx.
 func (p *diskProbe) ready(ctx context.Context) error {
 	select {
 	case p.place <- struct{}{}:

@@ -208,7 +208,7 @@ func (b *Book) silent(ctx context.Context, err error) error {
 	}
 }
 
-// problem is what was stored, or, where that is no answer that HTTP has, a failure.
+// problem is what was stored, or, if that is no answer that HTTP has, a failure.
 func (p *storedProblem) problem() *problem.Error {
 	if p == nil {
 		return nil
@@ -239,7 +239,7 @@ func (b *Book) Mark(ctx context.Context, owner, id string) error {
 	return err
 }
 
-// Marked reports whether there is a mark. Where the store does not say, there is none.
+// Marked reports whether there is a mark. If the store does not say, there is none.
 func (b *Book) Marked(ctx context.Context, owner, id string) bool {
 	found, _ := b.read(ctx, ExecutionKey(owner, id, recordCancel), new(struct{}))
 	return found

@@ -52,7 +52,7 @@ func ChainOf(owner, key string) string {
 	return storage.RecordKey(idempotencyRecords, OwnerFolder(owner), hex.EncodeToString(hash[:]))
 }
 
-// Last returns the newest claim and its number, -1 where there is none. Chains are
+// Last returns the newest claim and its number, -1 if there is none. Chains are
 // short, and their claims come and go at the end only.
 func (b *Book) Last(ctx context.Context, chain string) (Claim, int, error) {
 	var newest Claim

@@ -110,7 +110,7 @@ func Quote(s string) string {
 	return strconv.Quote(Cut(s))
 }
 
-// Printable keeps a name as it is where that is plain, else quotes it.
+// Printable keeps a name as it is if that is plain, else quotes it.
 func Printable(name string) string {
 	quoted := Quote(name)
 	if name != "" && quoted == `"`+name+`"` && !strings.ContainsAny(name, " .[]") {

@@ -27,7 +27,7 @@ type question struct {
 	inputs executor.Inputs // Files, and the file parts of a form
 }
 
-// text is what is asked, "" where it is not given.
+// text is what is asked, "" if it is not given.
 func (q *question) text() (asked string) {
 	_ = json.Unmarshal(q.Input, &asked)
 	return strings.TrimSpace(asked)
@@ -48,7 +48,7 @@ func (m *missingInput) body() map[string]string {
 }
 
 // readQuestion decodes the body: a form, or JSON whatever its Content-Type says, as existing
-// clients send it. Its error is a *missingInput where nothing is asked.
+// clients send it. Its error is a *missingInput if nothing is asked.
 func (s *handler) readQuestion(r *http.Request, work *intake.Workspace) (*question, error) {
 	if _, err := body.Query(r); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func Strings(list []Text) []string {
 	return out
 }
 
-// TypeOf reads what a request says of its body; the media type is empty where that
+// TypeOf reads what a request says of its body; the media type is empty if that
 // is missing or malformed.
 func TypeOf(r *http.Request) (mediaType string, params map[string]string, err error) {
 	for _, encoding := range strings.Split(strings.Join(r.Header.Values(echo.HeaderContentEncoding), ","), ",") {

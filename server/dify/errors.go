@@ -14,7 +14,7 @@ type Detail struct {
 	Loc   []any  `json:"loc"` // where: "body", and the field
 	Msg   string `json:"msg"`
 	Type  string `json:"type"`            // what kind of error, in pydantic's words
-	Input any    `json:"input,omitempty"` // what was sent, where it is short
+	Input any    `json:"input,omitempty"` // what was sent, if it is short
 }
 
 func (e *InvalidError) Error() string {

@@ -15,10 +15,10 @@ type Reply struct {
 	Images   []Image `json:"images"`
 	Files    []File  `json:"files"`
 	ExitCode *int    `json:"exit_code"` // of a command that ended by itself
-	Error    *Error  `json:"error"`     // nil where all went well
+	Error    *Error  `json:"error"`     // nil if all went well
 
 	end   End
-	limit time.Duration // after which it was interrupted, where that is not the protocol's
+	limit time.Duration // after which it was interrupted, if that is not the protocol's
 }
 
 // told makes the answer of a. Its output says all that a model must know which reads nothing

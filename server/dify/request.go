@@ -16,7 +16,7 @@ import (
 type param struct {
 	name     string
 	required bool
-	fallback string // where it is not given; null is as good
+	fallback string // if it is not given; null is as good
 }
 
 // Fields are those of a request, by name.
@@ -114,7 +114,7 @@ func (m *members) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// echoed is what was sent, or nothing where that is long.
+// echoed is what was sent, or nothing if that is long.
 func echoed(value jsontext.Value) any {
 	if len(value) > maxEchoed {
 		return nil

@@ -36,7 +36,7 @@ type sessions struct {
 	caller *access.Caller
 }
 
-// open returns the live sandbox of a conversation, which it makes where there is
+// open returns the live sandbox of a conversation, which it makes if there is
 // none; for "" a new one each time. Calls at once get the same. language is the
 // sandbox's; "" is the default one, and a conversation has one for each.
 func (d *sessions) open(ctx context.Context, conversation, language string) (*sandbox, error) {
@@ -71,7 +71,7 @@ func (d *sessions) open(ctx context.Context, conversation, language string) (*sa
 	return d.openNew(ctx, language, map[string]string{noteConversation: hash})
 }
 
-// find returns a sandbox. Its error says that there is none where it is over, or another
+// find returns a sandbox. Its error says that there is none if it is over, or another
 // caller's.
 func (d *sessions) find(id string) (*sandbox, error) {
 	session, err := d.session(id)

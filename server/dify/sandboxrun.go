@@ -25,7 +25,7 @@ type program struct {
 	Source string
 	Field  string // of the request that Source is from, for errors in it
 	// Language is one that the sandbox runs; "" is its kernel's. Bash is a command beside
-	// the kernel, where that is not bash itself.
+	// the kernel, if that is not bash itself.
 	Language string
 	// Interrupt is when the run is interrupted; what waits for its turn then is not
 	// run. Answer is when run returns at the latest, with what is known.

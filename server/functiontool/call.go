@@ -52,7 +52,7 @@ type toolAnswer struct {
 	Language string        `json:"language"` // that it is in
 	// Dependencies are the packages that it named.
 	Dependencies []string         `json:"dependencies,omitempty"`
-	Result       *executor.Result `json:"result"` // null where nothing was run
+	Result       *executor.Result `json:"result"` // null if nothing was run
 }
 
 // callTool answers POST /v1/tools/call. A call that cannot be read or run as the model
@@ -89,7 +89,7 @@ func (s *handler) callTool(c echo.Context) error {
 // errAbout is of a call that asks about the tool, and wants nothing to be run.
 var errAbout = errors.New("the call is about the tool")
 
-// refuse answers a call that was not run: with what it asks about the tool, or with a message for the model, where it can do
+// refuse answers a call that was not run: with what it asks about the tool, or with a message for the model, if it can do
 // something about it.
 func (s *handler) refuse(c echo.Context, asked *toolRequest, err error) error {
 	if errors.Is(err, errAbout) {
@@ -260,8 +260,8 @@ func decodeToolRequest(raw []byte, asked *toolRequest) error {
 	return nil
 }
 
-// findCall returns the value of call and where it is in raw, also where it has invalid
-// UTF-8 or a name twice; nil where it is no JSON.
+// findCall returns the value of call and where it is in raw, also if it has invalid
+// UTF-8 or a name twice; nil if it is no JSON.
 func findCall(raw []byte) (call jsontext.Value, from, to int64) {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if dec.PeekKind() != jsontext.KindBeginObject {

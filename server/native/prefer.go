@@ -13,7 +13,7 @@ const maxIdempotencyKey = 255
 // wishes are what a caller says beside the request itself, in headers.
 type wishes struct {
 	async bool   // Prefer: respond-async
-	key   string // Idempotency-Key; empty where there is none
+	key   string // Idempotency-Key; empty if there is none
 }
 
 func wishesOf(h http.Header) (wishes, error) {

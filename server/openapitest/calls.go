@@ -87,7 +87,7 @@ func order(c Call) int {
 	return 0
 }
 
-// exampleOf is nil where there is none.
+// exampleOf is nil if there is none.
 func exampleOf(p *openapi3.Parameter) any {
 	if p.Example != nil {
 		return p.Example

@@ -3,8 +3,8 @@
 // kin-openapi.
 //
 //  1. Calls lists what there is to send: an operation once for each example of its body, and
-//     once where it has no body. Parameters take their examples. A document that has no
-//     example where one is needed fails the test.
+//     once if it has no body. Parameters take their examples. A document that has no
+//     example if one is needed fails the test.
 //  2. An example names things that a service does not have, "run_01KAJ…". Service.Live
 //     tells, before each call, which values stand for which.
 //  3. Service.Send sends a call. The request must be as the document says, the answer below

@@ -91,10 +91,10 @@ func render(with page) map[string]*asset {
 	return out
 }
 
-// ServeDocs answers GET /docs, and false where the request names a document that there is not.
+// ServeDocs answers GET /docs, and false if the request names a document that there is not.
 func (p *Pages) ServeDocs(w http.ResponseWriter, r *http.Request) bool { return p.serve(p.docs, w, r) }
 
-// ServeRedoc answers GET /redoc, and false where the request names a document that there is not.
+// ServeRedoc answers GET /redoc, and false if the request names a document that there is not.
 func (p *Pages) ServeRedoc(w http.ResponseWriter, r *http.Request) bool {
 	return p.serve(p.redoc, w, r)
 }
@@ -107,7 +107,7 @@ func (p *Pages) serve(pages map[string]*asset, w http.ResponseWriter, r *http.Re
 	return serve(pages[name], w, r)
 }
 
-// ServeAsset answers GET /docs/NAME, and false where there is no such file.
+// ServeAsset answers GET /docs/NAME, and false if there is no such file.
 func (p *Pages) ServeAsset(w http.ResponseWriter, r *http.Request, name string) bool {
 	return serve(p.assets[name], w, r)
 }

@@ -9,7 +9,7 @@ import (
 
 // WantsEvents reports whether an Accept header (RFC 9110, section 12.5.1) names
 // text/event-stream and does not prefer JSON to it. A wildcard names nothing: it
-// is what clients send that never heard of events. Where both are named alike,
+// is what clients send that never heard of events. If both are named alike,
 // the client knows of events, and can read them.
 func WantsEvents(h http.Header) bool {
 	events, json, wildcard := 0.0, -1.0, 0.0
@@ -34,7 +34,7 @@ func WantsEvents(h http.Header) bool {
 	return events > 0 && events >= json
 }
 
-// quality reads a weight, which is 1 where there is none and 0 where it is none.
+// quality reads a weight, which is 1 if there is none and 0 if it is none.
 func quality(q string) float64 {
 	if q == "" {
 		return 1

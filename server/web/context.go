@@ -26,7 +26,7 @@ func NoteRun(c echo.Context, id string) { c.Set(runKey, id) }
 // NoteSession says which session a request is about.
 func NoteSession(c echo.Context, id string) { c.Set(sessionKey, id) }
 
-// Run is the run that a request is about; "" where it is about none.
+// Run is the run that a request is about; "" if it is about none.
 func Run(c echo.Context) string {
 	id, _ := c.Get(runKey).(string)
 	return id

@@ -84,7 +84,7 @@ func (k *Kit) Stream(c echo.Context, id string, most int64, gone func(), do func
 	if ctx := c.Request().Context(); err != nil || ctx.Err() != nil {
 		err = k.Executor.WhyNot(ctx, err)
 		e.end(Problem(err))
-		return err // which is answered as ever where nothing was sent
+		return err // which is answered as ever if nothing was sent
 	}
 	return e.finish(answer)
 }
@@ -224,7 +224,7 @@ func (e *EventStream) next() (raw []byte, over bool) {
 	return raw, false
 }
 
-// send writes raw, after the head where that was not sent yet.
+// send writes raw, after the head if that was not sent yet.
 func (e *EventStream) send(raw []byte) {
 	if !e.begin() {
 		return
@@ -242,7 +242,7 @@ func (e *EventStream) send(raw []byte) {
 	}
 }
 
-// begin reports whether anything may be sent: not where a refusal, whose status
+// begin reports whether anything may be sent: not if a refusal, whose status
 // is still to be sent, came first.
 func (e *EventStream) begin() bool {
 	e.mu.Lock()

@@ -69,7 +69,7 @@ type Route struct {
 	Open    bool // needs no API key
 }
 
-// On is a call that needs an API key, where there are any.
+// On is a call that needs an API key, if there are any.
 func On(method, path string, handler echo.HandlerFunc) Route {
 	return Route{Method: method, Path: path, Handler: handler}
 }
@@ -107,7 +107,7 @@ func (k *Kit) Begin(c echo.Context, o *executor.Order) (*executor.Run, error) {
 // Reader decodes the body of a request for a run. What it keeps of it is in the workspace.
 type Reader func(*http.Request, *intake.Workspace) (*executor.Order, error)
 
-// BeginRead reads an order from a request's body, and begins its run. Where it returns a run,
+// BeginRead reads an order from a request's body, and begins its run. If it returns a run,
 // Leave must be called.
 //
 // Only so many requests that need the disk are taken in at one time, until what they name

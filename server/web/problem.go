@@ -77,7 +77,7 @@ func RecoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// LevelOf is that of a problem in the log: an error where it is one of ours.
+// LevelOf is that of a problem in the log: an error if it is one of ours.
 func LevelOf(p *problem.Error) slog.Level {
 	if p.Status >= http.StatusInternalServerError {
 		return slog.LevelError

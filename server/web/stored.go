@@ -96,7 +96,7 @@ func unreadable(ctx context.Context, err error) error {
 	return err
 }
 
-// servedContent remembers why http.ServeContent could not read on. Where it sends several
+// servedContent remembers why http.ServeContent could not read on. If it sends several
 // ranges, it reads in a goroutine that it does not wait for when the client has left.
 type servedContent struct {
 	file  io.ReadSeekCloser

@@ -2,7 +2,7 @@
 // Azure Blob Storage, versitygw for Amazon S3, fake-gcs-server for Google Cloud Storage.
 //
 // Each listens on a free port of the loopback interface, keeps its data in a folder of the
-// test, and ends with it. scripts/stores.sh installs them; where one is missing, the test
+// test, and ends with it. scripts/stores.sh installs them; if one is missing, the test
 // fails and says so.
 //
 //	server := storagetest.Azurite(t)

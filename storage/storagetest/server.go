@@ -135,7 +135,7 @@ func (s *Server) Stop(t testing.TB) {
 	s.kill()
 }
 
-// run reports whether the server answers. It is false where it has ended: the port may be
+// run reports whether the server answers. It is false if it has ended: the port may be
 // another's.
 func (s *Server) run(t testing.TB) bool {
 	t.Helper()

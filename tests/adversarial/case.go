@@ -31,7 +31,7 @@ type Attempt struct {
 	// Check names the Go function that sends the requests in its own way, or looks
 	// at more than the answers.
 	Check string `yaml:"check"`
-	// Session is the body of a POST /v1/sessions. Where it is given, if only as {},
+	// Session is the body of a POST /v1/sessions. If it is given, if only as {},
 	// the requests go to that session, which is closed after them: runs are runs in
 	// it, and {session} in a path stands for where it is.
 	Session map[string]any `yaml:"session"`

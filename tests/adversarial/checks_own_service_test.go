@@ -333,7 +333,7 @@ func (r *resolver) close() {
 }
 
 // withResolver returns a program that is notebox, in a view of this machine's files in
-// which the resolver is the one name server. Where this machine does not let that be
+// which the resolver is the one name server. If this machine does not let that be
 // made, it is notebox as it is, and the resolver has no connection.
 func withResolver() (program string, r *resolver, err error) {
 	r = new(resolver)

@@ -75,7 +75,7 @@ func (d *daemon) start() {
 		// removes docker0, which is the other daemon's.
 		"--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false",
 		"--cgroup-parent", "/"+name, "--exec-opt", "native.cgroupdriver=cgroupfs",
-		// Where the machine has a containerd, it is used: not under the other daemon's names.
+		// If the machine has a containerd, it is used: not under the other daemon's names.
 		"--containerd-namespace", name, "--containerd-plugins-namespace", name+"-plugins",
 		"--log-level", "warn")
 	d.cmd.Stdout, d.cmd.Stderr = log, log

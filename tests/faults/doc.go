@@ -6,7 +6,7 @@
 //  2. The Docker daemon is one that the test has started beside the machine's, on
 //     a socket, with folders and a cgroup of its own; it is killed and stopped too.
 //     Its sandboxes run standin, a small static program that speaks the protocol.
-//     Where the harness itself matters, the machine's daemon and the real image
+//     If the harness itself matters, the machine's daemon and the real image
 //     are used.
 //  3. The disks are tmpfs of some megabytes, which are filled.
 //  4. The clock and the store's delays are injected, into the server as a library.

@@ -43,7 +43,7 @@ var rules = map[string]rule{
 	// Each sandbox has a user of its own.
 	"user-ids": {pattern: regexp.MustCompile(`\(\d{5}, \d{5}, `), by: "(UID, GID, "},
 
-	// Where a whole stack is shown, it begins with how the kernel was started: by
+	// If a whole stack is shown, it begins with how the kernel was started: by
 	// "python -m ipykernel_launcher", or by the harness's launch.py.
 	"start-frames": {
 		pattern: regexp.MustCompile(`(?s)  File "(<frozen runpy>|/opt/notebox/launch.py)".*?(  File "[^"]*/traitlets/config/application.py")`),

@@ -165,7 +165,7 @@ func TestStoreStopsWithinARun(t *testing.T) {
 	}
 }
 
-// stopWithinARun stops the store while the run sleeps. Where the machine was too slow
+// stopWithinARun stops the store while the run sleeps. If the machine was too slow
 // for that, it lets another one sleep longer.
 func stopWithinARun(t *testing.T, p *service.Service, azurite *storagetest.Server, container string) service.Reply {
 	t.Helper()

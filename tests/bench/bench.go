@@ -8,10 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// way is one of the four to run code.
+// way is one of the five to run code.
 type way string
 
 const (
@@ -19,6 +20,7 @@ const (
 	wayWarm  way = "b" // notebox, a sandbox waits
 	wayEmpty way = "c" // notebox, none waits
 	wayStep  way = "d" // notebox, in a session that is open
+	wayCell  way = "e" // notebox, a cell waits
 )
 
 // bench is one benchmark under way.
@@ -26,7 +28,8 @@ type bench struct {
 	options
 	folder      string
 	seed        *seed
-	warm, empty *service
+	warm, empty *service // in containers
+	cells       *service
 	callers     map[way]map[string]*caller // by way and case
 	sessions    []string                   // ids of those that are open on warm
 	report      *Report
@@ -60,7 +63,7 @@ func measure(ctx context.Context, o options) (_ *Report, err error) {
 	return b.report, b.measure(ctx)
 }
 
-// imageOf asks the program, so that all three ways have the same image.
+// imageOf asks the program, so that all ways have the same image.
 func imageOf(ctx context.Context, notebox string) (string, error) {
 	out, err := exec.CommandContext(ctx, notebox, "image").Output()
 	if err != nil {
@@ -85,16 +88,27 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		b.report.compare()
 		return nil
 	}
+	if err := b.measureCells(ctx); err != nil {
+		return err
+	}
 	if err := b.measureOneWaiting(ctx); err != nil {
 		return err
 	}
-	if b.warm, err = startService(ctx, b.options, b.folder, "warm", b.poolSize); err != nil {
-		return err
+	defer func() { err = errors.Join(err, stopAll(b.services()...)) }()
+	for _, s := range []struct {
+		service **service
+		name    string
+		size    int
+		flags   []string
+	}{
+		{&b.warm, "warm", b.poolSize, inContainers},
+		{&b.empty, "empty", 0, inContainers},
+		{&b.cells, "cells", b.poolSize, inCells},
+	} {
+		if *s.service, err = startService(ctx, b.options, b.folder, s.name, s.size, s.flags...); err != nil {
+			return err
+		}
 	}
-	if b.empty, err = startService(ctx, b.options, b.folder, "empty", 0); err != nil {
-		return errors.Join(err, b.warm.stop())
-	}
-	defer func() { err = errors.Join(err, stopAll(b.warm, b.empty)) }()
 	if err := b.measureWaiting(ctx, b.warm); err != nil {
 		return err
 	}
@@ -117,6 +131,9 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	if err := b.measureSustained(ctx); err != nil {
 		return err
 	}
+	if err := b.measureCrowd(ctx); err != nil {
+		return err
+	}
 	if b.report.Idle.AtTheEnd, err = b.idleCPU(ctx, b.idle); err != nil {
 		return err
 	}
@@ -130,7 +147,7 @@ func (b *bench) measureOneWaiting(ctx context.Context) error {
 	if b.poolSize == 1 {
 		return nil
 	}
-	one, err := startService(ctx, b.options, b.folder, "one", 1)
+	one, err := startService(ctx, b.options, b.folder, "one", 1, inContainers...)
 	if err != nil {
 		return err
 	}
@@ -158,7 +175,7 @@ func (b *bench) measureWaiting(ctx context.Context, s *service) error {
 }
 
 func (b *bench) openCallers() error {
-	for w, s := range map[way]*service{wayWarm: b.warm, wayEmpty: b.empty} {
+	for w, s := range map[way]*service{wayWarm: b.warm, wayEmpty: b.empty, wayCell: b.cells} {
 		b.callers[w] = map[string]*caller{}
 		for _, c := range b.cases {
 			caller, err := newCaller(s.URL, c, "")
@@ -179,10 +196,15 @@ func (b *bench) closeCallers() {
 	}
 }
 
-// awaitIdle waits for both services, as what one does, the machine does; and then
+// services are those that were started.
+func (b *bench) services() []*service {
+	return slices.DeleteFunc([]*service{b.warm, b.empty, b.cells}, func(s *service) bool { return s == nil })
+}
+
+// awaitIdle waits for all services, as what one does, the machine does; and then
 // for quietTime.
 func (b *bench) awaitIdle(ctx context.Context) error {
-	for _, s := range []*service{b.warm, b.empty} {
+	for _, s := range b.services() {
 		if err := s.awaitIdle(ctx); err != nil {
 			return err
 		}
@@ -190,6 +212,9 @@ func (b *bench) awaitIdle(ctx context.Context) error {
 	return sleep(ctx, quietTime)
 }
 
-func (b *bench) dropStored() error {
-	return errors.Join(b.warm.dropStored(), b.empty.dropStored())
+func (b *bench) dropStored() (err error) {
+	for _, s := range b.services() {
+		err = errors.Join(err, s.dropStored())
+	}
+	return err
 }

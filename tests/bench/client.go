@@ -70,7 +70,7 @@ func (c *caller) close() { c.client.CloseIdleConnections() }
 
 // once sends one run and waits for its whole reply.
 func (c *caller) once(ctx context.Context) (time.Duration, error) {
-	hits, err := c.hits(ctx, 1, oneHit{}, 0)
+	hits, err := c.hits(ctx, 1, someHits(1), 0)
 	if err != nil {
 		return 0, err
 	}
@@ -80,14 +80,16 @@ func (c *caller) once(ctx context.Context) (time.Duration, error) {
 	return hits[0].latency, nil
 }
 
-// oneHit is a pacer that stops after one.
-type oneHit struct{}
+// someHits is a pacer that stops after so many, and does not wait between them.
+type someHits uint64
 
 // Pace implements vegeta.Pacer.
-func (oneHit) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop bool) { return 0, hits > 0 }
+func (n someHits) Pace(_ time.Duration, hits uint64) (wait time.Duration, stop bool) {
+	return 0, hits >= uint64(n)
+}
 
 // Rate implements vegeta.Pacer.
-func (oneHit) Rate(time.Duration) float64 { return 0 }
+func (someHits) Rate(time.Duration) float64 { return 0 }
 
 // attack has as many runs under way for d as there are callers: the next one of
 // each begins when it has the reply to the one before.

@@ -71,7 +71,7 @@ func (b *bench) measureLanguages(ctx context.Context) (err error) {
 	}
 	o := b.options
 	o.serveFlags = append([]string{"--pool-size", strings.Join(pool, ","), "--pool-max", "1", "--pool-by-use", "1", "--max-sandboxes", fmt.Sprint(4 * len(all))}, o.serveFlags...)
-	s, err := startService(ctx, o, b.folder, "languages", len(pool))
+	s, err := startService(ctx, o, b.folder, "languages", len(pool), inContainers...)
 	if err != nil {
 		return err
 	}

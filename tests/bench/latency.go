@@ -29,7 +29,7 @@ func (b *bench) measureLatency(ctx context.Context) error {
 			if all {
 				err = b.eachWay(ctx, c, keep)
 			} else {
-				err = b.someWays(ctx, c, keep, wayWarm, wayStep)
+				err = b.someWays(ctx, c, keep, wayWarm, wayStep, wayCell)
 			}
 			if err != nil {
 				return err
@@ -52,7 +52,7 @@ func (b *bench) measureLatency(ctx context.Context) error {
 func due(round, n, all int) bool { return (round+1)*n/all > round*n/all }
 
 func (b *bench) eachWay(ctx context.Context, c benchCase, keep func(way, time.Duration)) error {
-	return b.someWays(ctx, c, keep, waySeed, wayWarm, wayStep, wayEmpty)
+	return b.someWays(ctx, c, keep, waySeed, wayWarm, wayStep, wayCell, wayEmpty)
 }
 
 func (b *bench) someWays(ctx context.Context, c benchCase, keep func(way, time.Duration), ways ...way) error {

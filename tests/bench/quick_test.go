@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestQuick(t *testing.T) {
 	require.Contains(t, r.Machine.Image, "notebox/jupyter:")
 	require.Len(t, r.Cases, 4)
 	for _, c := range r.Cases {
-		for w, runs := range map[way]int{waySeed: quickOtherRuns, wayWarm: quickWarmRuns, wayEmpty: quickOtherRuns, wayStep: quickWarmRuns} {
+		for w, runs := range map[way]int{waySeed: quickOtherRuns, wayWarm: quickWarmRuns, wayEmpty: quickOtherRuns, wayStep: quickWarmRuns, wayCell: quickWarmRuns} {
 			l := c.Latency[w]
 			require.Len(t, l.Samples, runs, "%s %s", c.Name, w)
 			require.Positive(t, l.P50)
@@ -45,13 +46,23 @@ func TestQuick(t *testing.T) {
 		require.Positive(t, c.FasterP50[wayEmpty])
 		require.Positive(t, c.StepOfWarm)
 	}
-	loads := append(r.Cases[0].Sustained[waySeed], r.Cases[0].Sustained[wayWarm]...)
-	require.Len(t, loads, 3)
+	of := r.Cases[0].Sustained
+	loads := slices.Concat(of[waySeed], of[wayWarm], of[wayCell])
+	require.Len(t, loads, 5)
 	for _, l := range loads {
 		require.Positive(t, l.Runs)
 		require.Zero(t, l.Refused)
 		require.Positive(t, l.CPUPerRun)
 		require.GreaterOrEqual(t, l.SecondsUntilIdle, l.Seconds)
+	}
+	require.Equal(t, crowdCells, r.Cells.Cells)
+	require.Equal(t, crowdRequests, r.Cells.Requests)
+	require.Positive(t, r.Cells.Answered)
+	for _, figure := range []float64{r.Cells.FirstAnswer, r.Cells.Ready, r.Cells.LastAnswer} {
+		require.Positive(t, figure)
+	}
+	for _, bytes := range []int64{r.Cells.CellProportional, r.Cells.WorkerProportional, r.Cells.ServiceProportional} {
+		require.Positive(t, bytes)
 	}
 	require.Equal(t, "python", r.Languages[0].Language)
 	require.Greater(t, len(r.Languages), 2)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,6 +21,7 @@ type Report struct {
 	Idle      Idle             `json:"idle"`
 	Cases     []CaseReport     `json:"cases"`
 	Memory    []Memory         `json:"memory"`
+	Cells     *CellsReport     `json:"cells,omitempty"`
 	Languages []LanguageReport `json:"languages,omitempty"`
 	Targets   []Target         `json:"targets"`
 }
@@ -41,7 +43,7 @@ type Idle struct {
 }
 
 // CaseReport is what one piece of code gave. The keys of the maps are the ways:
-// a docker run, b notebox warm, c notebox with an empty pool, d a step in a session.
+// a docker run, b notebox warm, c notebox with an empty pool, d a step in a session, e notebox in cells.
 type CaseReport struct {
 	Name    string          `json:"name"`
 	Title   string          `json:"title"`
@@ -95,7 +97,8 @@ func newReport(o options, s *seed) *Report {
 			fmt.Sprintf("b: POST %s to notebox serve --pool-size %d, a sandbox waiting, pool full and idle", executePath, o.poolSize),
 			fmt.Sprintf("c: POST %s to notebox serve --pool-size 0", executePath),
 			"d: as b, in a session that is open and has run this code before",
-			"a is timed until docker ends: the 50 MB file is in the mounted folder. b, c and d are timed until the client has the whole reply, and the file by its link.",
+			"e: as b, with --isolation cell",
+			"a is timed until docker ends: the 50 MB file is in the mounted folder. b, c, d and e are timed until the client has the whole reply, and the file by its link.",
 			"Percentiles are exact, by nearest rank, from all samples; of fewer than 100 the 99th is the largest.",
 			"CPU time is the whole machine's (/proc/stat: user, nice, system, irq, softirq), Docker and the client included, from an idle machine until it is idle again, what it spends idle included.",
 			"Sustained: vegeta, a fixed number of callers, each without a pause.",
@@ -141,13 +144,13 @@ func (r *Report) compare() {
 	for i := range r.Cases {
 		r.Cases[i].compare()
 	}
-	r.Targets = append(r.judge(), r.languageTargets()...)
+	r.Targets = slices.Concat(r.judge(), r.cellTargets(), r.languageTargets())
 }
 
 func (c *CaseReport) compare() {
 	a := c.Latency[waySeed]
 	c.StepOfWarm = ratio(c.Latency[wayStep].P50, c.Latency[wayWarm].P50)
-	for _, w := range []way{wayWarm, wayEmpty, wayStep} {
+	for _, w := range []way{wayWarm, wayEmpty, wayStep, wayCell} {
 		l := c.Latency[w]
 		c.FasterP50[w] = ratio(a.P50, l.P50)
 		c.FasterP99[w] = ratio(a.P99, l.P99)

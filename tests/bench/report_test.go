@@ -94,7 +94,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestSteps(t *testing.T) {
-	require.Equal(t, []step{{waySeed, 1}, {wayWarm, 1}, {waySeed, 2}, {wayWarm, 4}, {wayWarm, 16}}, steps([]int{1, 2}, []int{1, 4, 16}))
+	require.Equal(t, []step{{waySeed, 1}, {wayWarm, 1}, {wayCell, 1}, {waySeed, 2}, {wayWarm, 4}, {wayCell, 4}, {wayWarm, 16}, {wayCell, 16}}, steps([]int{1, 2}, []int{1, 4, 16}))
 }
 
 func TestReportFile(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -23,27 +24,41 @@ type service struct {
 	size int // of its pool
 }
 
-// startService starts o's program with a pool of that size, in a new folder below
-// folder, and waits until its pool is full.
-func startService(ctx context.Context, o options, folder, name string, size int) (*service, error) {
-	p, err := starter.Start(ctx, starter.Options{
-		Program: o.notebox,
-		ID:      "bench-" + filepath.Base(folder) + "-" + name,
-		Folder:  filepath.Join(folder, name),
-		Flags: append([]string{
-			// Of one size throughout, so that a full pool is always the same.
-			"--pool-size", strconv.Itoa(size), "--pool-max", strconv.Itoa(size),
-			"--probe-every", "0", // its state is asked for all the time, and a run of /readyz's own would be measured
-		}, o.serveFlags...),
-	})
+// Where sandboxes are.
+var (
+	inContainers = []string{"--isolation", "container"}
+	inCells      = []string{"--isolation", "cell"}
+)
+
+// startService launches one, and waits until its pool is full.
+func startService(ctx context.Context, o options, folder, name string, size int, flags ...string) (*service, error) {
+	s, err := launchService(ctx, o, folder, name, size, flags...)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", o.notebox, err)
+		return nil, err
 	}
-	s := &service{p, size}
 	if err := s.awaitIdle(ctx); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
+}
+
+// launchService starts o's program with a pool of that size, in a new folder below
+// folder.
+func launchService(ctx context.Context, o options, folder, name string, size int, flags ...string) (*service, error) {
+	p, err := starter.Start(ctx, starter.Options{
+		Program: o.notebox,
+		ID:      "bench-" + filepath.Base(folder) + "-" + name,
+		Folder:  filepath.Join(folder, name),
+		Flags: slices.Concat([]string{
+			// Of one size throughout, so that a full pool is always the same.
+			"--pool-size", strconv.Itoa(size), "--pool-max", strconv.Itoa(size),
+			"--probe-every", "0", // its state is asked for all the time, and a run of /readyz's own would be measured
+		}, flags, o.serveFlags),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.notebox, err)
+	}
+	return &service{p, size}, nil
 }
 
 // dropStored removes what runs have left: nothing else does, and 200 files of

@@ -25,7 +25,7 @@ func steps(seed, warm []int) []step {
 			out = append(out, step{waySeed, seed[i]})
 		}
 		if i < len(warm) {
-			out = append(out, step{wayWarm, warm[i]})
+			out = append(out, step{wayWarm, warm[i]}, step{wayCell, warm[i]})
 		}
 	}
 	return out

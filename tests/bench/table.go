@@ -14,6 +14,7 @@ func (r *Report) writeTables(w io.Writer) error {
 	r.latencyTable(&t)
 	r.languageTable(&t)
 	r.sustainedTable(&t)
+	r.cellsTable(&t)
 	r.memoryTable(&t)
 	_, err := io.WriteString(w, t.String())
 	return err
@@ -62,9 +63,28 @@ func (r *Report) sustainedTable(t *strings.Builder) {
 				share = fmt.Sprintf("%.2f", c.CPUShare[i])
 			}
 			loadRow(t, c.Title+", notebox", l, share)
+			if i < len(c.Sustained[wayCell]) {
+				loadRow(t, c.Title+", notebox in cells", c.Sustained[wayCell][i], "")
+			}
 		}
 	}
 	t.WriteString("\n")
+}
+
+func (r *Report) cellsTable(t *strings.Builder) {
+	c := r.Cells
+	if c == nil {
+		return
+	}
+	t.WriteString("| in cells, one run | p50 | p95 | p99 | times faster, p50 |\n")
+	t.WriteString("| --- | ---: | ---: | ---: | ---: |\n")
+	for _, k := range r.Cases {
+		l := k.Latency[wayCell]
+		fmt.Fprintf(t, "| %s | %s | %s | %s | %s |\n", k.Title, duration(l.P50), duration(l.P95), duration(l.P99), times(k.FasterP50[wayCell]))
+	}
+	fmt.Fprintf(t, "\nFirst answer %s after the program's start. %d cells wait %s after the first one, with %s of PSS each; a worker without its cells has %s, the service %s. Of %d requests at one time %d are answered, the last after %s.\n\n",
+		duration(c.FirstAnswer), c.Cells, duration(c.Ready), megabytes(c.CellProportional), megabytes(c.WorkerProportional), megabytes(c.ServiceProportional),
+		c.Requests, c.Answered, duration(c.LastAnswer))
 }
 
 func loadRow(t *strings.Builder, title string, l Load, share string) {

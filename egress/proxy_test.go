@@ -349,6 +349,7 @@ func TestNotForAProxy(t *testing.T) {
 	for _, line := range []string{
 		"GET / HTTP/1.1", "OPTIONS * HTTP/1.1", "GET https://public.test/ HTTP/1.1", "GET ftp://public.test/ HTTP/1.1",
 		"GET http:///x HTTP/1.1", "CONNECT public.test HTTP/1.1", "CONNECT :443 HTTP/1.1", "CONNECT / HTTP/1.1", "nonsense",
+		"CONNECT public.test:0443 HTTP/1.1", "GET http://public.test:080/ HTTP/1.1",
 	} {
 		t.Run(line, func(t *testing.T) {
 			c, err := net.Dial("tcp", s.address)

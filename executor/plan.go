@@ -41,6 +41,7 @@ type plan struct {
 	environment *environments.Environment
 	inputs      *Inputs // their URLs are not fetched yet
 	entrypoint  string  // the program's file below /mnt/data; "" for code
+	language    string  // that a notebook says; "" if there is no notebook, or it says none
 	linkImages  bool
 	started     time.Time
 	base        string     // what links start with
@@ -64,8 +65,11 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 	if p.entrypoint, err = o.entrypoint(); err != nil {
 		return nil, err
 	}
+	if err := x.readLanguage(ctx, p, o, book, caller); err != nil {
+		return nil, err
+	}
 	if o.Session == nil {
-		p.environment, err = x.environment(o, book, p.entrypoint)
+		p.environment, err = x.environment(p, o)
 	} else {
 		err = x.planSession(p, o, cells, book, caller)
 	}
@@ -135,6 +139,17 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 	return p, err
 }
 
+// readLanguage sets the plan's language; a notebook is read in turns with others'.
+func (x *Executor) readLanguage(ctx context.Context, p *plan, o *Order, book []byte, caller *access.Caller) error {
+	if book == nil {
+		return nil
+	}
+	return x.intake.InTurn(ctx, caller.Owner(), o.size(), func() error {
+		p.language = notebook.Language(book)
+		return nil
+	})
+}
+
 // command is the one that the plan runs in a session beside its kernel; "" for code.
 func (p *plan) command() string {
 	if p.session == nil {
@@ -194,7 +209,7 @@ func withoutBOM(code string) string { return strings.TrimPrefix(code, "\ufeff") 
 // environment finds the one for the request's language: the field's, the notebook's, the
 // media type's, or the default's. If several are given they must agree. What an
 // entrypoint is called says it where nothing else does.
-func (x *Executor) environment(o *Order, book []byte, entrypoint string) (*environments.Environment, error) {
+func (x *Executor) environment(p *plan, o *Order) (*environments.Environment, error) {
 	var chosen *environments.Environment
 	choose := func(field, language string) error {
 		env := x.ByLanguage(language)
@@ -202,16 +217,14 @@ func (x *Executor) environment(o *Order, book []byte, entrypoint string) (*envir
 			return problem.Unfit(field, "%s is not known; there are: %s", problem.Quote(language), strings.Join(x.Languages(), ", "))
 		}
 		if chosen != nil && chosen.Name != env.Name {
-			return problem.Unfit(field, "is %s, which does not agree with the %s", problem.Quote(language), map[bool]string{true: "notebook's language", false: "Content-Type"}[book != nil])
+			return problem.Unfit(field, "is %s, which does not agree with the %s", problem.Quote(language), map[bool]string{true: "notebook's language", false: "Content-Type"}[p.language != ""])
 		}
 		chosen = env
 		return nil
 	}
-	if book != nil {
-		if language := notebook.Language(book); language != "" {
-			if err := choose("notebook.metadata.kernelspec.language", language); err != nil {
-				return nil, err
-			}
+	if p.language != "" {
+		if err := choose("notebook.metadata.kernelspec.language", p.language); err != nil {
+			return nil, err
 		}
 	}
 	if env := x.byMediaType(o.MediaType); env != nil {
@@ -223,7 +236,7 @@ func (x *Executor) environment(o *Order, book []byte, entrypoint string) (*envir
 		}
 	}
 	if chosen == nil {
-		chosen = x.byExtension(entrypoint)
+		chosen = x.byExtension(p.entrypoint)
 	}
 	if chosen == nil {
 		chosen = &x.environments[0]

@@ -91,7 +91,7 @@ func (x *Executor) planSession(p *plan, o *Order, cells []string, book []byte, c
 		in.command, err = x.commandOf(cells, book, o.MediaType)
 		return err
 	}
-	return x.agrees(p, o, book)
+	return x.agrees(p, o)
 }
 
 // find looks the session up; that it is over is not an error of this.
@@ -150,7 +150,7 @@ func (x *Executor) sessionEnvironment(in *inSession) (*environments.Environment,
 }
 
 // agrees holds all that a request says of languages against its session's.
-func (x *Executor) agrees(p *plan, o *Order, book []byte) error {
+func (x *Executor) agrees(p *plan, o *Order) error {
 	env := p.environment
 	one := func(field, language string, other *environments.Environment) error {
 		switch {
@@ -163,11 +163,8 @@ func (x *Executor) agrees(p *plan, o *Order, book []byte) error {
 		}
 		return nil
 	}
-	if book != nil {
-		language := notebook.Language(book)
-		if err := one("notebook.metadata.kernelspec.language", language, x.ByLanguage(language)); err != nil {
-			return err
-		}
+	if err := one("notebook.metadata.kernelspec.language", p.language, x.ByLanguage(p.language)); err != nil {
+		return err
 	}
 	if other := x.byMediaType(o.MediaType); other != nil {
 		if err := one("Content-Type", o.MediaType, other); err != nil {

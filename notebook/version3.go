@@ -1,6 +1,7 @@
 package notebook
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -47,23 +48,36 @@ func upgrade(doc object) (object, error) {
 	return doc.set("cells", append(cells, ']')), nil
 }
 
-// cellsOf3 calls fn for each cell of all worksheets.
+// cellsOf3 calls fn for each cell of all worksheets, of both at most MaxCells. fn may return
+// errStop.
 func cellsOf3(doc object, opts []jsontext.Options, fn func(field string, cell jsontext.Value) error) error {
 	sheets := doc.get("worksheets")
 	if sheets == nil {
 		return invalid("", "has no field worksheets")
 	}
+	count, stopped := 0, false
 	return elements(sheets, opts, func(i int, sheet jsontext.Value) error {
+		if i == MaxCells {
+			return invalid("worksheets", "holds more than %d", MaxCells)
+		}
 		field := fmt.Sprintf("worksheets[%d]", i)
 		cells := lookup(sheet, "cells")
 		if cells == nil {
 			return invalid(field, "has no field cells")
 		}
 		err := elements(cells, opts, func(j int, cell jsontext.Value) error {
-			return fn(fmt.Sprintf("%s.cells[%d]", field, j), cell)
+			if count++; count > MaxCells {
+				return invalid("worksheets", "hold more than %d cells", MaxCells)
+			}
+			err := fn(fmt.Sprintf("%s.cells[%d]", field, j), cell)
+			stopped = errors.Is(err, errStop)
+			return err
 		})
 		if err != nil {
 			return invalidJSON(field+".cells", err)
+		}
+		if stopped {
+			return errStop
 		}
 		return nil
 	})
@@ -109,8 +123,11 @@ func language3(raw []byte) (language string) {
 	}
 	doc := object{{"worksheets", lookup(raw, "worksheets")}}
 	_ = cellsOf3(doc, lenient, func(_ string, cell jsontext.Value) error {
-		if kind, _ := unquote(lookup(cell, "cell_type")); kind == "code" && language == "" {
+		if kind, _ := unquote(lookup(cell, "cell_type")); kind == "code" {
 			language, _ = unquote(lookup(cell, "language"))
+		}
+		if language != "" {
+			return errStop
 		}
 		return nil
 	})

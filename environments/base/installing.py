@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -30,6 +31,9 @@ MAX_TAIL = 400  # lines of a client's output that are looked at when it fails
 MAX_WORDS = 2000  # characters of them that a user is told as the reason
 REACH_SECONDS = 3  # for a registry to take a connection: who waits is told within 5
 PORTS = {"https": 443, "http": 80}
+# What the service takes for a package (packageName, packageVersion in dependencies/installer.go).
+NAME = re.compile(r"[A-Za-z0-9@][A-Za-z0-9@/._+~-]{0,213}", re.ASCII)
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~:!-]{0,127}", re.ASCII)
 
 
 class Unresolvable(Exception):
@@ -69,13 +73,26 @@ class Ended:
 
     def words(self, wanted: Sequence[str] = ()) -> str:
         """Return what it said last, or the lines that have one of these in them."""
-        lines = [line for line in self.lines if line.strip()]
+        lines = [line for line in without_traces(self.lines) if line.strip()]
         chosen = [line for line in lines if any(part in line for part in wanted)] or lines[-10:]
         return "\n".join(dict.fromkeys(chosen))[-MAX_WORDS:].strip()
 
     def says(self, *parts: str) -> bool:
         """Report whether one of these is in its output."""
         return any(part in line for line in self.lines for part in parts)
+
+
+def without_traces(lines: Iterable[str]) -> list[str]:
+    """Return lines without the stacks of Python's exceptions, which tell a user nothing."""
+    kept, stack = [], False
+    for line in lines:
+        if line.startswith("Traceback (most recent call last)"):
+            stack = True
+        elif not line.startswith(" "):
+            stack = False
+        if not stack:
+            kept.append(line)
+    return kept
 
 
 def run(
@@ -214,8 +231,12 @@ def leave_hosts(urls: Iterable[str]) -> None:
 
 
 def leave_packages(packages: Iterable[tuple[str, str]]) -> None:
-    """Say what the layer has: names and versions."""
-    listed = [{"name": name, "version": version} for name, version in sorted(set(packages))]
+    """Say what the layer has: names and versions. Raises Unresolvable for what is neither."""
+    packages = sorted(set(packages))
+    for name, version in packages:
+        if not (NAME.fullmatch(name) and VERSION.fullmatch(version)):
+            raise Unresolvable(f"{name[:250]} {version[:250]}: no name and version of a package")
+    listed = [{"name": name, "version": version} for name, version in packages]
     Path(DATA, "resolved.json").write_text(json.dumps({"packages": listed}) + "\n")
 
 

@@ -85,7 +85,7 @@ def _entry(folder: str, name: str) -> tarfile.TarInfo | None:
     """Return one entry, without what would tell of this machine; None for what has no place."""
     path = os.path.join(folder, name)
     mode = os.lstat(path).st_mode
-    if not _is_plain(name):
+    if not _is_plain(name + "/" if stat.S_ISDIR(mode) else name):  # as tar writes it
         return None
     info = tarfile.TarInfo(name)
     info.mode = 0o644

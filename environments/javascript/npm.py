@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 FOLDER = "/opt/installers"
 sys.path.append(FOLDER)
@@ -187,27 +188,51 @@ def resolved(work: Path, builds: bool) -> list[tuple[str, str, bool]]:
     """
     lock = json.loads((work / "node_modules/.package-lock.json").read_text())
     found = []
+    known = registries()
     installed = {path.rpartition("node_modules/")[2] for path in lock["packages"]}
+    shrinkwraps = [
+        path for path in lock["packages"] if (work / path / "npm-shrinkwrap.json").is_file()
+    ]
     for path, package in lock["packages"].items():
+        before, _, name = path.rpartition("node_modules/")
+        version = package.get("version")
+        there = (work / path).is_dir()  # not one of another platform
+        if there and not isinstance(version, str):
+            raise Unresolvable(f"{name} has no version")
         if not builds:
             must_be_of_registry(package, installed)
-        before, _, name = path.rpartition("node_modules/")
-        if (work / path).is_dir():  # not one of another platform
-            found.append((name, package["version"], not before))
+            if any(path.startswith(f"{p}/node_modules/") for p in shrinkwraps):
+                must_be_at_registry(name, version, package.get("resolved"), known)
+        if there:
+            found.append((name, version, not before))
     return found
+
+
+def must_be_at_registry(name: str, version: str, url: object, registries: list[str]) -> None:
+    """Raise Unresolvable for a package that an npm-shrinkwrap.json has come from elsewhere.
+
+    npm believes such a file, and does not ask the registry where the package is. What is
+    bundled has no URL. npm puts the registry's host in the place of its own default.
+    """
+    if url is None:
+        return
+    end = f"/{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
+    here = [registry.rstrip("/") + end for registry in registries]
+    own = {urlsplit(registry).netloc for registry in registries}
+    place = urlsplit(str(url))
+    if url not in here and (place.netloc in own or place.path != end):
+        raise Unresolvable(f"{name}@{version}: {NOT_OF_REGISTRY}")
 
 
 def must_be_of_registry(package: dict[str, Any], installed: set[str]) -> None:
     """Raise Unresolvable for a package that has another one installed by a URL or a path."""
-    wanted = package.get("dependencies", {}) | package.get("optionalDependencies", {})
-    wanted |= package.get("peerDependencies", {})
-    bad = [
-        f"{name}@{spec}"
-        for name, spec in wanted.items()
-        if name in installed and not OF_REGISTRY.fullmatch(spec)
-    ]
-    if bad:
-        raise Unresolvable(f"{bad[0]}: {NOT_OF_REGISTRY}")
+    for kind in ("dependencies", "optionalDependencies", "peerDependencies"):
+        wanted = package.get(kind, {})
+        if not isinstance(wanted, dict):
+            raise Unresolvable(f"a package's {kind} are no names with versions")
+        for name, spec in wanted.items():
+            if name in installed and not (isinstance(spec, str) and OF_REGISTRY.fullmatch(spec)):
+                raise Unresolvable(f"{name}@{spec}: {NOT_OF_REGISTRY}")
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from installing import (  # noqa: E402
     reach,
     run,
     settings,
+    without_traces,
 )
 from layer import TooLarge, too_large  # noqa: E402
 
@@ -138,7 +139,7 @@ def reason(ended: Ended) -> str:
     """Return pip's words from its first error on."""
     told: list[str] = []
     preparing = ""
-    for line in ended.lines:
+    for line in without_traces(ended.lines):
         if line.startswith(PREPARING):
             preparing = line.partition(" ")[2]
         if line.startswith(ADVICE):

@@ -113,9 +113,42 @@ def test_scripts(data: Path, builds: bool, options: str, alone: bool) -> None:
     assert ("--experimental-permission" in str(raised.value)) is alone
 
 
+SHRINKWRAP = """mkdir -p node_modules/a/node_modules/b
+touch node_modules/a/npm-shrinkwrap.json
+echo '{"packages": {"node_modules/a": {"version": "1.0.0", "resolved": "http://h/a.tgz"},
+  "node_modules/a/node_modules/b": {%s}}}' >node_modules/.package-lock.json"""
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ('"version": "2.0.0", "resolved": "https://packages.example/npm/b/-/b-2.0.0.tgz"', True),
+        ('"version": "2.0.0", "resolved": "https://default.example/b/-/b-2.0.0.tgz"', True),
+        ('"version": "2.0.0", "inBundle": true', True),
+        ('"version": "2.0.0", "resolved": "https://packages.example/other/b.tgz"', False),
+        ('"version": "2.0.0", "resolved": "https://packages.example/b/-/b-2.0.0.tgz"', False),
+        ('"version": "2.0.0", "resolved": "https://packages.example/npm/c/-/c-2.0.0.tgz"', False),
+        ('"version": "2.0.0", "resolved": "https://default.example/up/b/-/b-2.0.0.tgz"', False),
+        ('"version": "2.0.0", "resolved": ["x"]', False),
+        ('"resolved": "https://packages.example/npm/b/-/b-2.0.0.tgz"', False),
+        ('"version": 2', False),
+        ('"version": "2.0.0/../x"', False),
+        (f'"version": "{"1" * 129}"', False),
+        ('"version": "2.0.0", "dependencies": ["a"]', False),
+        ('"version": "2.0.0", "dependencies": {"a": 1}', False),
+    ],
+)
+def test_what_a_shrinkwrap_says(data: Path, given: str, taken: bool) -> None:
+    if taken:
+        ask(data, SHRINKWRAP % given)
+        return
+    with pytest.raises(Unresolvable):
+        ask(data, SHRINKWRAP % given)
+
+
 WANTS = """mkdir -p node_modules/a
 echo '{"packages": {"node_modules/a": {"version": "1.0.0", "%s": {"b": "%s"}},
-  "node_modules/a/node_modules/b": {}}}' >node_modules/.package-lock.json"""
+  "node_modules/a/node_modules/b": {"version": "1.0.0"}}}' >node_modules/.package-lock.json"""
 
 
 @pytest.mark.parametrize("kind", ["dependencies", "optionalDependencies", "peerDependencies"])

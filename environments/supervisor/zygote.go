@@ -44,6 +44,21 @@ type birth struct {
 	Group  string            `json:"group"`
 }
 
+// common is what the zygote is told, and with it each cell. The JSON names are those of the
+// harness. The worker's token is not in it: who has that can end all cells.
+type common struct {
+	Modules  []string          `json:"modules"`
+	Filter   []byte            `json:"filter"`
+	Masked   []string          `json:"masked"`
+	ReadOnly []string          `json:"read_only"`
+	Sysctls  map[string]string `json:"sysctls"`
+	Groups   map[string]string `json:"groups"`
+}
+
+func commonOf(s wire.Setup, filter []byte, groups map[string]string) common {
+	return common{Modules: s.Modules, Filter: filter, Masked: s.Masked, ReadOnly: s.ReadOnly, Sysctls: s.Sysctls, Groups: groups}
+}
+
 // startZygote returns when it has imported everything.
 func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -72,12 +87,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	if err != nil {
 		return nil, err
 	}
-	setup.Seccomp = nil // it is in the filter
-	message, err := json.Marshal(struct {
-		wire.Setup
-		Filter []byte            `json:"filter"`
-		Groups map[string]string `json:"groups"`
-	}{Setup: setup, Filter: filter, Groups: g.folders()})
+	message, err := json.Marshal(commonOf(setup, filter, g.folders()))
 	if err == nil {
 		err = unix.Send(z.fd, message, 0)
 	}

@@ -2,8 +2,6 @@ package docker
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,11 +59,10 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 		return nil, nil, runner.Walls{}, err
 	}
 	var first int
-	token := make([]byte, supervision.TokenSize)
-	_, _ = rand.Read(token)
+	token := supervision.NewToken()
 	s, err := e.begin(ctx, func(name, id string) (*sandbox, error) {
 		c := workerConfig(env, e.labels(id, env))
-		c.Labels[labelToken] = hex.EncodeToString(token)
+		c.Labels[labelToken] = string(token)
 		err := e.createAlone(ctx, name, workerUsers, c, func(user int) *container.HostConfig {
 			first = user
 			return e.workerHost(profile)
@@ -110,18 +107,14 @@ func (e *Engine) AttachWorker(ctx context.Context, id string) (runner.Sandbox, [
 		return nil, nil, e.explain(err)
 	}
 	have, err := e.api.ContainerInspect(ctx, id)
-	var token []byte
-	if err == nil {
-		token, err = hex.DecodeString(have.Config.Labels[labelToken])
-	}
-	if err == nil && len(token) != supervision.TokenSize {
+	if err == nil && len(have.Config.Labels[labelToken]) != supervision.TokenSize {
 		err = fmt.Errorf("%w: it is no worker", runner.ErrNoSandbox)
 	}
 	if err != nil {
 		s.Close()
 		return nil, nil, e.explain(err)
 	}
-	return s, token, nil
+	return s, []byte(have.Config.Labels[labelToken]), nil
 }
 
 // ofMount leaves out of a list of options what is a flag of a mount, and not an option of the

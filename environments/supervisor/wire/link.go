@@ -42,11 +42,11 @@ func NewLink(w io.Writer) *Link { return &Link{w: w, streams: map[uint32]*Stream
 
 // Send writes a message in one Write. It waits while the other side does not read.
 func (l *Link) Send(kind Kind, cell uint32, payload []byte) error {
-	message := make([]byte, headerSize, headerSize+len(payload))
+	message := make([]byte, headerSize, headerSize+len(payload)+1)
 	message[0] = byte(kind)
 	binary.BigEndian.PutUint32(message[1:], cell)
 	binary.BigEndian.PutUint32(message[5:], uint32(len(payload)))
-	message = append(message, payload...)
+	message = append(append(message, payload...), end)
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.w == nil {

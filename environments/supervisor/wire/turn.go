@@ -2,9 +2,18 @@ package wire
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"io"
 )
+
+// NewToken returns a token of TokenSize: text, so that no byte of it is the end of a message.
+func NewToken() []byte {
+	var random [TokenSize / 2]byte
+	_, _ = rand.Read(random[:])
+	return []byte(hex.EncodeToString(random[:]))
+}
 
 // ErrTurned is that another service has come.
 var ErrTurned = errors.New("wire: another service has come")

@@ -2,7 +2,7 @@
 // which carries the streams of many cells.
 //
 // A message is a kind byte, a big-endian uint32 with the cell's number (0 is the worker's
-// own), a big-endian uint32 length and that many bytes. Seen from the service:
+// own), a big-endian uint32 length, that many bytes, and a byte 0. Seen from the service:
 //
 //	→ setup                       Setup
 //	← up                          Up: the zygote forks from now on
@@ -23,7 +23,8 @@
 //
 // A service that comes to a worker of an earlier one writes the worker's token (TokenSize
 // bytes, which setup brought) and a nonce of as many. The worker looks for the token in all
-// that it reads, also in the middle of a message; it ends all cells that are not kept, answers
+// that it reads, also in the middle of a message, and holds back what may be its beginning:
+// never the end of a message, as no byte of a token is 0. It ends all cells that are not kept, answers
 // with the nonce outside any message, and then with resumed. The service passes over all until
 // the nonce.
 //
@@ -76,6 +77,8 @@ const (
 	// maxControl bounds every other message, in bytes: a seccomp profile is 20 KB.
 	maxControl = 1 << 20
 	headerSize = 9
+	// end is the last byte of each message.
+	end = 0
 	// TokenSize of a worker's token, and of a nonce, bytes: not to be guessed, nor to come up
 	// in what is sent by chance.
 	TokenSize = 32
@@ -155,9 +158,12 @@ func read(r io.Reader) (Message, error) {
 	if size > limit {
 		return m, fmt.Errorf("wire: a message %q of %d bytes", rune(m.Kind), size)
 	}
-	m.Payload = make([]byte, size)
-	if _, err := io.ReadFull(r, m.Payload); err != nil {
+	rest := make([]byte, size+1)
+	if _, err := io.ReadFull(r, rest); err != nil {
 		return m, errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	if m.Payload = rest[:size]; rest[size] != end {
+		return m, fmt.Errorf("wire: a message %q without its end", rune(m.Kind))
 	}
 	return m, nil
 }

@@ -106,6 +106,7 @@ func TestServeRefuses(t *testing.T) {
 		"a credit of no number":  message(KindCredit, []byte{1}),
 		"the middle of a header": {byte(KindPing), 0},
 		"a payload that is cut":  message(KindEnded, make([]byte, 9))[:12],
+		"no end":                 append(message(KindEnded, nil)[:headerSize], 1),
 	} {
 		l := NewLink(io.Discard)
 		l.Stream(1)

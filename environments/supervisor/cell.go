@@ -19,6 +19,8 @@ const (
 	startTimeout = 10 * time.Second
 	// statusTimeout is how long the zygote may take to tell a status after the end.
 	statusTimeout = 2 * time.Second
+	// endTimeout is how long the first process of a cell may take to end after its harness.
+	endTimeout = time.Second
 	// logTail is how much of a cell's last words is kept, bytes: a Python traceback.
 	logTail = 8 << 10
 	// pieces are read from a cell at one time, bytes.
@@ -185,6 +187,12 @@ func (c *cell) live() error {
 		case <-c.killed:
 		}
 		return nil
+	case <-sent: // the harness has ended, and with it the first process ends
+		select {
+		case <-process.ended:
+		case <-c.killed:
+		case <-time.After(endTimeout):
+		}
 	case <-c.killed:
 	}
 	process.kill()

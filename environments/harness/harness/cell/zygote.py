@@ -183,22 +183,27 @@ class Nursery:
                 self._control.send(b"%d %d" % (self._cells.pop(pid, 0), status))
 
     def _fork(self) -> walls.Birth | None:
-        """Fork a cell, into a pid namespace of its own; return in it what it was told."""
+        """Fork a cell, into a pid namespace of its own; return in it what it was told. If the
+        host does not let this one fork, the supervisor sees the end of the cell's stream."""
         message, more, _, _ = self._control.recvmsg(MAX_MESSAGE, socket.CMSG_SPACE(2 * _FD.size))
         if not message:
             os._exit(0)
-        descriptors = [fd for (fd,) in _FD.iter_unpack(more[0][2])]
+        stream, words = (fd for (fd,) in _FD.iter_unpack(more[0][2]))
         birth = walls.Birth(**json.loads(message))
-        os.unshare(os.CLONE_NEWPID)
-        pid = os.fork()
+        try:
+            os.unshare(os.CLONE_NEWPID)
+            pid = os.fork()
+        except OSError as e:
+            os.write(words, f"the zygote cannot fork: {e}\n".encode())
+            pid = -1
         if pid:
             self._cells[pid] = birth.cell
             os.setns(self._own, os.CLONE_NEWPID)
-            for fd in descriptors:
-                os.close(fd)
+            os.close(stream)
+            os.close(words)
             return None
         try:
-            self._leave(*descriptors)
+            self._leave(stream, words)
         except BaseException:  # noqa: BLE001 - a fork must never return as what it is not
             traceback.print_exc()
             os._exit(CANNOT_START)

@@ -37,6 +37,8 @@ type worker struct {
 	ended   chan struct{} // closed when its stream has ended
 
 	born time.Time
+	// inherited is that an earlier process has started it, for cells that were kept.
+	inherited bool
 
 	mu      sync.Mutex
 	cells   map[uint32]*cell
@@ -89,7 +91,7 @@ func attachWorker(ctx context.Context, host runner.Host, id string, o Options, f
 		return nil, unavailable("a sandbox's worker does not answer", err)
 	}
 	w := newWorker(sandbox, o.Log)
-	w.retired = make(chan struct{})
+	w.inherited, w.retired = true, make(chan struct{})
 	resumed := make(chan struct{})
 	go w.serve(resumed, forget)
 	if err := w.await(ctx, resumed); err != nil {
@@ -138,7 +140,7 @@ func (w *worker) serve(up chan struct{}, forget func()) {
 		c.current().End(why)
 		c.leave(nil) // what there is of it ends with its worker, or is the next process's
 	}
-	if kept { // another process may have come to it; one that has ended is removed by its end
+	if kept || w.inherited { // another process may have come to it; one that has ended is removed by its end
 		w.sandbox.Close()
 		return
 	}

@@ -1,0 +1,71 @@
+package cells
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/environments/supervisor/wire"
+	"notebox/runner"
+)
+
+const patience, tick = 10 * time.Second, time.Millisecond
+
+// fakeHost has one worker, whose supervisor the test is.
+type fakeHost struct {
+	runner.Host
+	sandbox *fakeSandbox
+	token   []byte
+}
+
+func newFakeHost(t *testing.T) (host *fakeHost, supervisor net.Conn) {
+	service, supervisor := net.Pipe()
+	t.Cleanup(func() { service.Close(); supervisor.Close() })
+	return &fakeHost{sandbox: &fakeSandbox{Conn: service}, token: wire.NewToken()}, supervisor
+}
+
+func (h *fakeHost) AttachWorker(context.Context, string) (runner.Sandbox, []byte, error) {
+	return h.sandbox, h.token, nil
+}
+
+type fakeSandbox struct {
+	net.Conn
+	closed, killed atomic.Int32
+}
+
+func (s *fakeSandbox) ID() string { return "worker" }
+
+func (s *fakeSandbox) Close() error {
+	s.closed.Add(1)
+	return s.Conn.Close()
+}
+
+func (s *fakeSandbox) Kill(context.Context) error {
+	s.killed.Add(1)
+	return s.Close()
+}
+
+// TestWhoGivesUpLeavesTheWorker: who comes to a worker of an earlier process, and does not get
+// to it in time, does not remove it with the cells that were kept.
+func TestWhoGivesUpLeavesTheWorker(t *testing.T) {
+	host, supervisor := newFakeHost(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		said := make([]byte, 2*wire.TokenSize)
+		_, _ = io.ReadFull(supervisor, said)
+		_, _ = supervisor.Write(said[wire.TokenSize:])
+		cancel() // and it says nothing more
+	}()
+	forgotten := make(chan struct{})
+	_, err := attachWorker(ctx, host, "worker", Options{Log: slog.New(slog.DiscardHandler)}, func() { close(forgotten) })
+	require.Error(t, err)
+	<-forgotten
+	require.Eventually(t, func() bool { return host.sandbox.closed.Load() == 3 }, patience, tick, "by the end of the context, by who gives up, and by the end of the stream")
+	require.Zero(t, host.sandbox.killed.Load())
+}

@@ -46,7 +46,7 @@ type cell struct {
 	ours   *net.UnixConn // the cell's; nil before it is there
 	copied chan struct{} // closed when nothing of the stream goes to the cell any more
 	kept   bool
-	over   bool // it has ended by itself
+	ended  *wire.Ended // by itself; nil before
 }
 
 func newCell(s *supervisor, number uint32, o wire.Open) *cell {
@@ -64,7 +64,7 @@ var closed = func() chan struct{} {
 func (c *cell) isKept() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.kept && !c.over
+	return c.kept && c.ended == nil
 }
 
 // keep has the cell outlive its service.
@@ -76,7 +76,7 @@ func (c *cell) keep() {
 	_ = c.s.link.Send(wire.KindKept, c.number, nil)
 }
 
-// attach begins the stream anew.
+// attach begins the stream anew. Who comes to a cell that has ended meanwhile is told that.
 func (c *cell) attach() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,10 @@ func (c *cell) attach() {
 	// In this order: what comes after the answer is the new stream's.
 	_ = c.s.link.Send(wire.KindHere, c.number, nil)
 	c.stream = c.s.link.Stream(c.number)
-	if c.ours != nil {
+	switch {
+	case c.ended != nil:
+		_ = c.s.link.SendJSON(wire.KindEnded, c.number, c.ended)
+	case c.ours != nil:
 		c.copy()
 	}
 }
@@ -139,18 +142,17 @@ func (c *cell) run() {
 }
 
 func (c *cell) tellEnd(unborn bool) {
-	c.mu.Lock()
-	c.over = true
-	c.mu.Unlock()
 	ended := wire.Ended{Code: -1, Log: c.log.String(), Unborn: unborn}
-	if unborn {
-		_ = c.s.current().SendJSON(wire.KindEnded, c.number, ended)
-		return
+	if !unborn {
+		select {
+		case ended.Code = <-c.status:
+		case <-time.After(statusTimeout):
+		}
 	}
-	select {
-	case ended.Code = <-c.status:
-	case <-time.After(statusTimeout):
-	}
+	c.mu.Lock()
+	c.ended = &ended
+	c.mu.Unlock()
+	// The service that is there, or the one that attaches, is told; it may be both.
 	_ = c.s.current().SendJSON(wire.KindEnded, c.number, ended)
 }
 

@@ -58,7 +58,7 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	w := newWorker(sandbox, o.Log)
 	w.walls = walls
 	up := make(chan struct{})
-	go w.serve(up, forget)
+	go w.serve(sync.OnceFunc(func() { close(up) }), forget)
 	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
 		Name: sandbox.ID(), Token: token, Modules: o.Modules(env.Name), FirstUser: walls.FirstUser, Users: walls.Users,
 		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
@@ -93,7 +93,7 @@ func attachWorker(ctx context.Context, host runner.Host, id string, o Options, f
 	w := newWorker(sandbox, o.Log)
 	w.inherited, w.retired = true, make(chan struct{})
 	resumed := make(chan struct{})
-	go w.serve(resumed, forget)
+	go w.serve(sync.OnceFunc(func() { close(resumed) }), forget)
 	if err := w.await(ctx, resumed); err != nil {
 		sandbox.Close()
 		return nil, err
@@ -115,8 +115,9 @@ func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
 	}
 }
 
-// serve reads the stream to its end, which is the end of all cells.
-func (w *worker) serve(up chan struct{}, forget func()) {
+// serve reads the stream to its end, which is the end of all cells. up is called when the worker
+// says that it is up, which may be more than once.
+func (w *worker) serve(up, forget func()) {
 	err := w.link.Serve(w.sandbox, func(m wire.Message) error { return w.handle(m, up) })
 	forget()
 	if exit := (*runner.ExitError)(nil); errors.As(err, &exit) {
@@ -183,7 +184,7 @@ func (w *worker) failure() error {
 	return w.why
 }
 
-func (w *worker) handle(m wire.Message, up chan struct{}) error {
+func (w *worker) handle(m wire.Message, up func()) error {
 	switch m.Kind {
 	case wire.KindUp:
 		u, err := wire.Decode[wire.Up](m)
@@ -196,7 +197,7 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 		if u.Log != "" {
 			w.log.Warn("a worker of cells has imported with complaints", "worker", w.sandbox.ID(), "log", u.Log)
 		}
-		close(up)
+		up()
 		return nil
 	case wire.KindResume:
 		resumed, err := wire.Decode[wire.Resumed](m)
@@ -212,7 +213,7 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 			w.cells[number] = c
 		}
 		w.mu.Unlock()
-		close(up)
+		up()
 		return nil
 	case wire.KindKept, wire.KindHere:
 		if c := w.cell(m.Cell); c != nil {

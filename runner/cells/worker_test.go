@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,4 +69,20 @@ func TestWhoGivesUpLeavesTheWorker(t *testing.T) {
 	<-forgotten
 	require.Eventually(t, func() bool { return host.sandbox.closed.Load() == 3 }, patience, tick, "by the end of the context, by who gives up, and by the end of the stream")
 	require.Zero(t, host.sandbox.killed.Load())
+}
+
+// TestUpTwice: a supervisor that says a thing again does not end the service.
+func TestUpTwice(t *testing.T) {
+	host, supervisor := newFakeHost(t)
+	w := newWorker(host.sandbox, slog.New(slog.DiscardHandler))
+	up := make(chan struct{})
+	go w.serve(sync.OnceFunc(func() { close(up) }), func() {})
+	link := wire.NewLink(supervisor)
+	for range 2 {
+		require.NoError(t, link.SendJSON(wire.KindUp, 0, wire.Up{Version: wire.Version}))
+		require.NoError(t, link.SendJSON(wire.KindResume, 0, wire.Resumed{}))
+	}
+	<-up
+	supervisor.Close()
+	<-w.ended
 }

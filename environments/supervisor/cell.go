@@ -27,9 +27,6 @@ const (
 	piece = 16 << 10
 )
 
-// errUnborn is that the zygote does not fork.
-var errUnborn = errors.New("the zygote did not fork the cell")
-
 // cell is one, from open to gone.
 type cell struct {
 	s      *supervisor
@@ -124,7 +121,7 @@ func (c *cell) run() {
 	if err != nil {
 		fmt.Fprintf(&c.log, "%v\n", err)
 	}
-	unborn := errors.Is(err, errUnborn)
+	unborn := err != nil
 	var gone wire.Gone
 	if err := c.s.groups.remove(c.number); err != nil {
 		gone.Error = err.Error()
@@ -157,7 +154,7 @@ func (c *cell) tellEnd(unborn bool) {
 }
 
 // live returns when no process of the cell is left, and all that it has sent is on its way
-// unless the cell was killed.
+// unless the cell was killed. An error is that the cell never went on.
 func (c *cell) live() error {
 	if err := c.s.groups.make(c.number, c.open); err != nil {
 		return err
@@ -225,7 +222,7 @@ func (c *cell) admit(ours *net.UnixConn) (*process, error) {
 	credentials := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
 	_, n, _, _, err := ours.ReadMsgUnix(hello[:], credentials)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnborn, err)
+		return nil, fmt.Errorf("the zygote did not fork the cell: %w", err)
 	}
 	_ = ours.SetReadDeadline(time.Time{})
 	messages, err := unix.ParseSocketControlMessage(credentials[:n])

@@ -124,7 +124,7 @@ type (
 	Ended struct {
 		Code int    `json:"code"` // 128 + signal where a signal ended it, -1 where unknown
 		Log  string `json:"log"`  // its last words
-		// Unborn is that the zygote did not fork it: it will fork no other either.
+		// Unborn is that it never began, for no reason of its own: another one would not either.
 		Unborn bool `json:"unborn"`
 	}
 	// Gone says that nothing is left of a cell, or what is.

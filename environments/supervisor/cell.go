@@ -19,7 +19,8 @@ const (
 	startTimeout = 10 * time.Second
 	// statusTimeout is how long the zygote may take to tell a status after the end.
 	statusTimeout = 2 * time.Second
-	// endTimeout is how long the first process of a cell may take to end after its harness.
+	// endTimeout is how long the first process of a cell may take to end after its harness, and
+	// its last words to come.
 	endTimeout = time.Second
 	// logTail is how much of a cell's last words is kept, bytes: a Python traceback.
 	logTail = 8 << 10
@@ -97,11 +98,8 @@ func (c *cell) copy() {
 	go func() {
 		defer close(copied)
 		<-before
-		_, err := io.Copy(ours, stream)
-		if err == nil { // the stream does not end; the cell did
-			err = io.EOF
-		}
-		stream.End(err)
+		_, _ = io.Copy(ours, stream)
+		_, _ = io.Copy(io.Discard, stream) // if the cell does not listen any more, it may still speak
 	}()
 }
 
@@ -164,10 +162,17 @@ func (c *cell) live() error {
 		return err
 	}
 	defer ours.Close()
-	var listening sync.WaitGroup
-	defer listening.Wait()
-	defer words.Close()
-	listening.Go(func() { _, _ = io.Copy(&c.log, words) })
+	listened := make(chan struct{})
+	go func() { _, _ = io.Copy(&c.log, words); close(listened) }()
+	defer func() {
+		select {
+		case <-listened: // all who write there have ended
+		case <-c.killed:
+		case <-time.After(endTimeout): // the zygote has it, and does not move
+		}
+		words.Close()
+		<-listened
+	}()
 	process, err := c.admit(ours)
 	if err != nil {
 		return err

@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"notebox/environments/supervisor/wire"
 )
@@ -45,6 +49,49 @@ func TestAttachToOneThatHasEnded(t *testing.T) {
 	ended, err := wire.Decode[wire.Ended](have[1])
 	require.NoError(t, err)
 	require.Equal(t, 3, ended.Code)
+}
+
+// TestLastOutput: a cell that has closed its input is heard to its end, and so is who still
+// writes to it.
+func TestLastOutput(t *testing.T) {
+	x, y := net.Pipe()
+	t.Cleanup(func() { x.Close(); y.Close() })
+	s := &supervisor{link: wire.NewLink(x)}
+	service := wire.NewLink(y)
+	for link, stream := range map[*wire.Link]net.Conn{s.link: x, service: y} {
+		go func() { _ = link.Serve(stream, func(wire.Message) error { return nil }) }()
+	}
+	there, c := service.Stream(1), newCell(s, 1, wire.Open{})
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	ours, theirs := conn(t, pair[0]), conn(t, pair[1])
+	require.NoError(t, theirs.CloseRead())
+	c.ours = ours
+	c.copy()
+	sent := make(chan struct{})
+	go func() { c.send(ours); close(sent) }()
+	_, err = there.Write(make([]byte, 3*wire.Window)) // more than goes out if nobody takes it
+	require.NoError(t, err)
+	_, err = theirs.Write([]byte("the last"))
+	require.NoError(t, err)
+	theirs.Close()
+	got := make([]byte, 8)
+	_, err = io.ReadFull(there, got)
+	require.NoError(t, err)
+	require.Equal(t, "the last", string(got))
+	<-sent
+	c.current().Close()
+	<-c.copied
+}
+
+// conn is an end of a pair of sockets.
+func conn(t *testing.T, fd int) *net.UnixConn {
+	file := os.NewFile(uintptr(fd), "cell")
+	defer file.Close()
+	c, err := net.FileConn(file)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c.(*net.UnixConn)
 }
 
 // TestTurn: the next service hears of each kept cell that goes on, and before all else; each

@@ -222,6 +222,15 @@ func (c *cell) send(ours *net.UnixConn) {
 
 // admit waits for the cell's first byte, puts its process into the groups, and lets it go on.
 func (c *cell) admit(ours *net.UnixConn) (*process, error) {
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-c.killed:
+			ours.Close()
+		case <-done:
+		}
+	}()
 	_ = ours.SetReadDeadline(time.Now().Add(startTimeout))
 	var hello [1]byte
 	credentials := make([]byte, unix.CmsgSpace(unix.SizeofUcred))

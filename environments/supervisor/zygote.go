@@ -61,16 +61,15 @@ func commonOf(s wire.Setup, filter []byte, groups map[string]string) common {
 
 // startZygote returns when it has imported everything.
 func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	fd, theirs, err := control(startTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("socketpair: %w", err)
 	}
-	theirs := os.NewFile(uintptr(pair[1]), "zygote")
 	ids := []syscall.SysProcIDMap{
 		{ContainerID: 0, HostID: setup.FirstUser, Size: 1},
 		{ContainerID: setup.FirstUser + zygoteIDs, HostID: setup.FirstUser + zygoteIDs, Size: setup.Users - zygoteIDs},
 	}
-	z := &zygote{fd: pair[0], owner: owner{setup.FirstUser + 1}, cells: map[uint32]*cell{}, process: exec.Command(python, program, "zygote")}
+	z := &zygote{fd: fd, owner: owner{setup.FirstUser + 1}, cells: map[uint32]*cell{}, process: exec.Command(python, program, "zygote")}
 	z.process.Dir = "/"
 	z.process.Env = append(os.Environ(), "HOME=/run/notebox")
 	z.process.Stderr = &z.log
@@ -98,6 +97,17 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 		return nil, errors.Join(err, z.end())
 	}
 	return z, nil
+}
+
+// control makes the socket by which the zygote is told. Nobody waits longer than timeout for
+// one that does not read.
+func control(timeout time.Duration) (fd int, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, nil, err
+	}
+	limit := unix.NsecToTimeval(timeout.Nanoseconds())
+	return pair[0], os.NewFile(uintptr(pair[1]), "zygote"), unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)
 }
 
 // end ends the zygote, if it has not ended, and says how it went.

@@ -88,7 +88,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	}
 	message, err := json.Marshal(commonOf(setup, filter, g.folders()))
 	if err == nil {
-		err = unix.Send(z.fd, message, 0)
+		err = z.send(message, nil)
 	}
 	if err == nil {
 		err = z.await()
@@ -136,6 +136,16 @@ func (z *zygote) read(buffer []byte) (int, error) {
 		n, err := unix.Read(z.fd, buffer)
 		if !errors.Is(err, unix.EINTR) {
 			return n, err
+		}
+	}
+}
+
+// send sends one message.
+func (z *zygote) send(message, rights []byte) error {
+	for {
+		err := unix.Sendmsg(z.fd, message, rights, nil, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return err
 		}
 	}
 }
@@ -202,7 +212,7 @@ func (z *zygote) fork(c *cell) (*net.UnixConn, *os.File, error) {
 	z.mu.Unlock()
 	message, err := json.Marshal(birth{Cell: c.number, Mounts: c.open.Mounts, Group: name(c.number)})
 	if err == nil {
-		err = unix.Sendmsg(z.fd, message, unix.UnixRights(pair[1], int(word.Fd())), nil, 0)
+		err = z.send(message, unix.UnixRights(pair[1], int(word.Fd())))
 	}
 	if err != nil {
 		words.Close()

@@ -354,9 +354,13 @@ func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
 		w.mu.Unlock()
 		return nil, unavailable("starting a sandbox took too long", err)
 	}
-	w.last++
-	c := newCell(w, w.last)
-	w.cells[c.number] = c
+	number, free := w.next()
+	if !free {
+		w.mu.Unlock()
+		return nil, unavailable("no user for a sandbox is free", errors.New("cells have all that their worker has"))
+	}
+	c := newCell(w, number)
+	w.cells[number] = c
 	// In the order of their numbers; the supervisor reads at all times.
 	err := w.link.SendJSON(wire.KindOpen, c.number, wire.Open{
 		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, Mounts: w.walls.Mounts(l, w.user(c.number)),
@@ -368,10 +372,27 @@ func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
 	return c, nil
 }
 
+// next takes the next number whose ids no cell has that is there. The lock is held.
+func (w *worker) next() (number uint32, free bool) {
+	taken := map[int]bool{}
+	for number := range w.cells {
+		taken[w.user(number)] = true
+	}
+	for range w.room() {
+		w.last++
+		if !taken[w.user(w.last)] {
+			return w.last, true
+		}
+	}
+	return 0, false
+}
+
+// room is how many cells there are ids for.
+func (w *worker) room() int { return (w.walls.Users - idsOfWorker) / idsEach }
+
 // user returns the first id of a cell: each in turn, so that none is used again soon.
 func (w *worker) user(number uint32) int {
-	room := (w.walls.Users - idsOfWorker) / idsEach
-	return w.walls.FirstUser + idsOfWorker + idsEach*(int(number)%room)
+	return w.walls.FirstUser + idsOfWorker + idsEach*(int(number)%w.room())
 }
 
 func unavailable(message string, err error) error {

@@ -86,3 +86,27 @@ func TestUpTwice(t *testing.T) {
 	supervisor.Close()
 	<-w.ended
 }
+
+// TestNoTwoHaveTheSameIDs: a number whose ids a cell has that is still there is passed over.
+func TestNoTwoHaveTheSameIDs(t *testing.T) {
+	host, supervisor := newFakeHost(t)
+	w := newWorker(host.sandbox, slog.New(slog.DiscardHandler))
+	w.walls = runner.Walls{FirstUser: 100, Users: 6, Mounts: func(runner.Limits, int) map[string]string { return nil }}
+	go w.serve(func() {}, func() {})
+	go func() { _, _ = io.Copy(io.Discard, supervisor) }()
+	first, err := w.open(t.Context(), runner.DefaultLimits())
+	require.NoError(t, err)
+	second, err := w.open(t.Context(), runner.DefaultLimits())
+	require.NoError(t, err)
+	require.ElementsMatch(t, []int{102, 104}, []int{w.user(first.number), w.user(second.number)})
+	_, err = w.open(t.Context(), runner.DefaultLimits())
+	require.ErrorAs(t, err, new(*runner.Error), "all are taken")
+	require.NoError(t, wire.NewLink(supervisor).SendJSON(wire.KindGone, second.number, wire.Gone{}))
+	<-second.gone
+	third, err := w.open(t.Context(), runner.DefaultLimits())
+	require.NoError(t, err)
+	require.Greater(t, third.number, second.number)
+	require.Equal(t, w.user(second.number), w.user(third.number))
+	supervisor.Close()
+	<-w.ended
+}

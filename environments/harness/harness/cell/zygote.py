@@ -92,9 +92,7 @@ def serve(harness: str) -> None:
     gc.collect()
     immortal.immortalize()
     gc.freeze()
-    threads = os.listdir("/proc/self/task")
-    if len(threads) > 1:
-        raise RuntimeError(f"there are {len(threads)} threads before the first fork")
+    require_alone()
     control.send(b"up")
     birth = Nursery(control).birth()
     try:
@@ -125,6 +123,17 @@ def imports(harness: str, modules: list[str]) -> None:
     _seed_openssl()  # which has it set itself up
     for name in IMPORTING:
         del os.environ[name]
+
+
+def require_alone() -> None:
+    """Raise if a fork of this process would lack a thread of it, or share memory with it."""
+    threads = os.listdir("/proc/self/task")
+    if len(threads) > 1:
+        raise RuntimeError(f"there are {len(threads)} threads before the first fork")
+    with open("/proc/self/maps") as maps:
+        shared = [line.rstrip() for line in maps if {"w", "s"} <= set(line.split()[1])]
+    if shared:
+        raise RuntimeError(f"forks would share memory that they can write to: {shared}")
 
 
 def start_anew() -> None:

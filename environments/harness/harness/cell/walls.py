@@ -77,7 +77,9 @@ def bound() -> None:
         _, hard = resource.getrlimit(limit)
         if hard != resource.RLIM_INFINITY:
             resource.setrlimit(limit, (hard // SHARES, hard // SHARES))
-    for capability in range(_LAST_CAPABILITY + 1):
+    with open("/proc/sys/kernel/cap_last_cap") as f:
+        last = int(f.read())
+    for capability in range(last + 1):
         if not _KEPT >> capability & 1:
             call("prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
 
@@ -139,7 +141,6 @@ def _confine(program: bytes) -> None:
 
 
 _KEPT = 1 << 6 | 1 << 7  # SETGID and SETUID of linux/capability.h
-_LAST_CAPABILITY = 40
 _CAPABILITY_VERSION = 0x20080522
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 24, 38, 22, 2
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1

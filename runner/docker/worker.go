@@ -38,8 +38,7 @@ var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
 
 // builders are the system calls that walls are built with. A sandbox may not make them.
 var builders = []string{
-	"clone", "clone3", "fsconfig", "fsmount", "fsopen", "mount", "mount_setattr", "move_mount",
-	"open_tree", "pivot_root", "setdomainname", "sethostname", "setns", "umount2", "unshare",
+	"clone", "clone3", "mount", "pivot_root", "sethostname", "setns", "umount2", "unshare",
 }
 
 var _ runner.Host = (*Engine)(nil)

@@ -142,6 +142,9 @@ func golden(t *testing.T, name string, v any) {
 // TestNothingIsCountedTogether: one cell uses up what the kernel of the host counts by user;
 // another one of the same worker has what it needs.
 func TestNothingIsCountedTogether(t *testing.T) {
+	for _, c := range runnertest.AllCounted {
+		c.Lower(t) // before there is a worker
+	}
 	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
 	for _, c := range runnertest.AllCounted {
 		t.Run(c.Desc, func(t *testing.T) {

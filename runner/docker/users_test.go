@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,7 +116,7 @@ func TestNothingIsCountedTogether(t *testing.T) {
 	var uses []string
 	for _, c := range runnertest.AllCounted {
 		t.Run(c.Desc, func(t *testing.T) {
-			reached := c.Limit == "" || lowered(t, c.Limit, c.Most)
+			reached := c.Lower(t)
 			held := greedy.python(strings.ReplaceAll(c.Hold, "MOST", strconv.Itoa(c.Most)))
 			require.Equal(t, runner.StatusOK, held.Status, held.text)
 			if reached {
@@ -147,23 +146,4 @@ sleep 600 &`
 		have := s.bash(`python3 -c 'import fcntl; print(fcntl.fcntl(1, fcntl.F_GETPIPE_SZ))'`)
 		require.Equal(t, "65536\n", have.text)
 	}
-}
-
-// lowered has a limit of the host be most for the time of a test, if it is higher
-// and may be changed; it reports whether it is no higher.
-func lowered(t *testing.T, file string, most int) bool {
-	t.Helper()
-	raw, err := os.ReadFile(file)
-	require.NoError(t, err)
-	limit, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	require.NoError(t, err)
-	if limit <= most {
-		return true
-	}
-	if err := os.WriteFile(file, []byte(strconv.Itoa(most)), 0o644); err != nil {
-		t.Logf("%s stays at %d, which is more than this test takes: %v", file, limit, err)
-		return false
-	}
-	t.Cleanup(func() { require.NoError(t, os.WriteFile(file, raw, 0o644)) })
-	return true
 }

@@ -60,19 +60,17 @@ class Birth:
 
 # What the kernel counts for all cells of a worker together. None of them gets more than a part.
 SHARES = 8
-# The same that has no limit of a process: inotify's, of which a user has 128 on most hosts. And
-# nobody makes a user namespace.
-COUNTED = {
-    "user.max_inotify_instances": "16",
-    "user.max_user_namespaces": "0",
-}
+# The same that has no limit of a process: what a user of the host may have of it.
+COUNTED = ("instances", "watches")
 
 
 def bound() -> None:
     """Bound what cells may have, once for all: of what is counted for them together, and of
     capabilities, so that no program that a cell starts gets more than the harness keeps."""
-    for name, value in COUNTED.items():
-        set_value(name, value)
+    for name in COUNTED:
+        with open(f"/proc/sys/fs/inotify/max_user_{name}") as f:
+            set_value(f"user.max_inotify_{name}", str(int(f.read()) // SHARES))
+    set_value("user.max_user_namespaces", "0")
     for limit in (resource.RLIMIT_MSGQUEUE, resource.RLIMIT_SIGPENDING):
         _, hard = resource.getrlimit(limit)
         if hard != resource.RLIM_INFINITY:

@@ -71,6 +71,21 @@ func TestIntakeHoldsNothingBack(t *testing.T) {
 	}
 }
 
+// BenchmarkIntake reads pieces as small as a header is.
+func BenchmarkIntake(b *testing.B) {
+	stream, piece := make([]byte, 1<<20), make([]byte, headerSize)
+	b.SetBytes(int64(len(stream)))
+	for b.Loop() {
+		in := NewIntake(bytes.NewReader(stream))
+		in.Look(NewToken())
+		for {
+			if _, err := in.Read(piece); err != nil {
+				break
+			}
+		}
+	}
+}
+
 // TestTurn passes over what an earlier service was being told.
 func TestTurn(t *testing.T) {
 	token, nonce := bytesOf(t, TokenSize), bytesOf(t, TokenSize)

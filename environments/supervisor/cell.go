@@ -24,7 +24,7 @@ const (
 	endTimeout = time.Second
 	// logTail is how much of a cell's last words is kept, bytes: a Python traceback.
 	logTail = 8 << 10
-	// pieces are read from a cell at one time, bytes.
+	// piece is how much is read from a cell at one time, bytes.
 	piece = 16 << 10
 )
 
@@ -51,7 +51,7 @@ func newCell(s *supervisor, number uint32, o wire.Open) *cell {
 	return &cell{s: s, number: number, open: o, stream: s.link.Stream(number), copied: closed, status: make(chan int, 1), killed: make(chan struct{})}
 }
 
-// closed is a channel that is.
+// closed is a channel that is closed already.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)

@@ -114,7 +114,11 @@ func control(timeout time.Duration) (fd int, theirs *os.File, err error) {
 func (z *zygote) end() error {
 	late := time.AfterFunc(statusTimeout, func() { _ = z.owner.do(z.process.Process.Kill) })
 	defer late.Stop()
-	return fmt.Errorf("%w: %s", z.process.Wait(), z.log.String())
+	err := z.process.Wait()
+	if err == nil {
+		err = errors.New("exit status 0")
+	}
+	return fmt.Errorf("%w: %s", err, z.log.String())
 }
 
 func (z *zygote) await() error {

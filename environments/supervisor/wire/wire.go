@@ -19,13 +19,13 @@
 // A cell can be kept, and outlives its service then:
 //
 //	→ keep, ← kept                the cell's number is its name
-//	→ attach, ← attached          its stream begins anew, with new windows; what was under way is lost
+//	→ attach, ← here              its stream begins anew, with new windows; what was under way is lost
 //
 // A service that comes to a worker of an earlier one writes the worker's token (TokenSize
 // bytes, which setup brought) and a nonce of as many. The worker looks for the token in all
 // that it reads, also in the middle of a message, and holds back what may be its beginning:
 // never the end of a message, as no byte of a token is 0. It ends all cells that are not kept, answers
-// with the nonce outside any message, and then with resumed. The service passes over all until
+// with the nonce outside any message, and then with resume. The service passes over all until
 // the nonce.
 //
 // Each side of a cell's stream begins with Window bytes of credit for the other, and gives
@@ -57,7 +57,7 @@ const (
 	KindKeep   Kind = 'N'
 	KindKept   Kind = 'n'
 	KindAttach Kind = 'A'
-	KindHere   Kind = 'a' // attached
+	KindHere   Kind = 'a'
 	KindResume Kind = 'R' // Resumed
 	KindUp     Kind = 'U'
 	KindEnded  Kind = 'E'

@@ -21,9 +21,6 @@ const (
 	program = "/opt/notebox"
 	// importTimeout bounds the zygote's start: all libraries on a busy host.
 	importTimeout = 60 * time.Second
-	// zygoteIDs are how many of the worker's ids are not for cells: the first is the zygote's
-	// root outside, the next the owner of its namespace.
-	zygoteIDs = 2
 )
 
 // zygote is the process that cells are forked from, and the socket by which it is asked to.
@@ -67,7 +64,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	}
 	ids := []syscall.SysProcIDMap{
 		{ContainerID: 0, HostID: setup.FirstUser, Size: 1},
-		{ContainerID: setup.FirstUser + zygoteIDs, HostID: setup.FirstUser + zygoteIDs, Size: setup.Users - zygoteIDs},
+		{ContainerID: setup.FirstUser + wire.ZygoteIDs, HostID: setup.FirstUser + wire.ZygoteIDs, Size: setup.Users - wire.ZygoteIDs},
 	}
 	z := &zygote{fd: fd, owner: owner{setup.FirstUser + 1}, cells: map[uint32]*cell{}, process: exec.Command(python, program, "zygote")}
 	z.process.Dir = "/"

@@ -20,9 +20,9 @@ const (
 	startTimeout = 60 * time.Second
 	// retryAfter is when those come back whose worker is gone: the next one is up by then.
 	retryAfter = 5 * time.Second
-	// idsOfWorker and idsEach are how many ids the zygote has, and each cell: its code has the
-	// first, and those children of its harness that the code must not reach the next.
-	idsOfWorker, idsEach = 2, 2
+	// idsEach are how many ids a cell has: its code has the first, and those children of its
+	// harness that the code must not reach the next.
+	idsEach = 2
 )
 
 // errRetired is that a worker takes no cells any more, as there is another.
@@ -388,11 +388,11 @@ func (w *worker) next() (number uint32, free bool) {
 }
 
 // room is how many cells there are ids for.
-func (w *worker) room() int { return (w.walls.Users - idsOfWorker) / idsEach }
+func (w *worker) room() int { return (w.walls.Users - wire.ZygoteIDs) / idsEach }
 
 // user returns the first id of a cell: each in turn, so that none is used again soon.
 func (w *worker) user(number uint32) int {
-	return w.walls.FirstUser + idsOfWorker + idsEach*(int(number)%w.room())
+	return w.walls.FirstUser + wire.ZygoteIDs + idsEach*(int(number)%w.room())
 }
 
 func unavailable(message string, err error) error {

@@ -82,6 +82,9 @@ const (
 	// TokenSize of a worker's token, and of a nonce, bytes: not to be guessed, nor to come up
 	// in what is sent by chance.
 	TokenSize = 32
+	// ZygoteIDs are how many of a worker's ids are not for cells: the first is the zygote's root
+	// outside, the next the owner of its namespace.
+	ZygoteIDs = 2
 	// Silence is how long a worker waits for a byte of its service, which pings every
 	// PingInterval.
 	Silence      = 30 * time.Second

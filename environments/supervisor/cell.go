@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"notebox/environments/supervisor/tail"
 	"notebox/environments/supervisor/wire"
 )
 
@@ -22,8 +23,6 @@ const (
 	// endTimeout is how long the first process of a cell may take to end after its harness, and
 	// its last words to come.
 	endTimeout = time.Second
-	// logTail is how much of a cell's last words is kept, bytes: a Python traceback.
-	logTail = 8 << 10
 	// piece is how much is read from a cell at one time, bytes.
 	piece = 16 << 10
 )
@@ -33,7 +32,7 @@ type cell struct {
 	s      *supervisor
 	number uint32
 	open   wire.Open
-	log    tail
+	log    tail.Tail
 	status chan int // from the zygote, once
 
 	once   sync.Once
@@ -300,25 +299,3 @@ func (p *process) kill() {
 }
 
 func (p *process) close() { p.file.Close() }
-
-// tail keeps the last logTail bytes that were written to it.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	if over := len(t.data) - logTail; over > 0 {
-		t.data = append(t.data[:0], t.data[over:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.data)
-}

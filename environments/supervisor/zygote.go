@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"notebox/environments/supervisor/tail"
 	"notebox/environments/supervisor/wire"
 )
 
@@ -27,7 +28,7 @@ const (
 type zygote struct {
 	fd      int // messages in sequence
 	process *exec.Cmd
-	log     tail // its last words
+	log     tail.Tail // its last words
 	owner   owner
 
 	mu    sync.Mutex

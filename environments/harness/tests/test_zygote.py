@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import mmap
-import sys
+import os
 import threading
 
 import pytest
 
-if sys.version_info < (3, 12):
+if not hasattr(os, "unshare"):
     pytest.skip("the images' Python has functions for namespaces", allow_module_level=True)
 
-from harness.cell import zygote
+from harness.cell import walls, zygote
 
 
 def test_memory_is_shared_with_no_fork() -> None:
@@ -32,3 +33,17 @@ def test_no_thread_is_missing_in_a_fork() -> None:
     finally:
         over.set()
         thread.join()
+
+
+def test_setup_is_what_the_supervisor_says() -> None:
+    """As environments/supervisor/zygote.go writes it."""
+    told = {
+        "modules": None,
+        "filter": "AAE=",
+        "masked": ["/proc/keys"],
+        "read_only": [],
+        "sysctls": None,
+        "groups": {"cpu": "/run"},
+    }
+    setup = walls.Setup.read(json.dumps(told).encode())
+    assert setup == walls.Setup(b"\x00\x01", masked=["/proc/keys"], groups={"cpu": "/run"})

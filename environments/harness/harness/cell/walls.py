@@ -3,15 +3,16 @@ request is in it. In the end it has two capabilities, as the harness of a contai
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import fcntl
+import json
 import os
 import resource
 import socket
 import stat
 import struct
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from harness.cell import tree
 from harness.cell.kernelcalls import (
@@ -34,19 +35,22 @@ _NAMESPACES = (
 _QUIET = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
-class Setup(Protocol):
+@dataclass(frozen=True)
+class Setup:
     """What all cells have in common."""
 
-    @property
-    def filter(self) -> bytes: ...
-    @property
-    def masked(self) -> list[str]: ...
-    @property
-    def read_only(self) -> list[str]: ...
-    @property
-    def sysctls(self) -> dict[str, str]: ...
-    @property
-    def groups(self) -> dict[str, str]: ...
+    filter: bytes  # a program for seccomp
+    modules: list[str] = field(default_factory=list)
+    masked: list[str] = field(default_factory=list)
+    read_only: list[str] = field(default_factory=list)
+    sysctls: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)  # the worker's, by controller
+
+    @classmethod
+    def read(cls, message: bytes) -> Setup:
+        """Read what the supervisor says: a field that it has nothing for is null."""
+        told = {name: value for name, value in json.loads(message).items() if value is not None}
+        return cls(**{**told, "filter": base64.b64decode(told["filter"])})
 
 
 @dataclass(frozen=True)

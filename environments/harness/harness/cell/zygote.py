@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import ctypes
 import gc
@@ -25,8 +24,6 @@ import struct
 import sys
 import tempfile
 import traceback
-from dataclasses import dataclass
-from typing import Any
 
 from harness.cell import immortal, tree, walls
 from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, mount, unmount
@@ -47,39 +44,11 @@ IMPORTING = {
 }
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What all cells have in common."""
-
-    modules: list[str]
-    filter: bytes  # a program for seccomp
-    masked: list[str]
-    read_only: list[str]
-    sysctls: dict[str, str]
-    groups: dict[str, str]  # the worker's control groups, by controller
-
-    @classmethod
-    def read(cls, message: bytes) -> Setup:
-        value: dict[str, Any] = json.loads(message)
-        value["filter"] = base64.b64decode(value["filter"])
-        return cls(**{name: value[name] or type_() for name, type_ in _FIELDS.items()})
-
-
-_FIELDS: dict[str, type] = {
-    "modules": list,
-    "filter": bytes,
-    "masked": list,
-    "read_only": list,
-    "sysctls": dict,
-    "groups": dict,
-}
-
-
 def serve(harness: str) -> None:
     """Fork cells until the supervisor is gone. Returns in each cell, as its harness, which is
     the child of the cell's first process. The module that is named is what that goes on with."""
     control = socket.socket(fileno=CONTROL)
-    setup = Setup.read(control.recv(MAX_MESSAGE))
+    setup = walls.Setup.read(control.recv(MAX_MESSAGE))
     tree.build(setup.groups, setup.masked)
     privileges.settle()
     for folder in (TMP, HARNESS):

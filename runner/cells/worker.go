@@ -88,6 +88,9 @@ func attachWorker(ctx context.Context, host runner.Host, id string, o Options, f
 	_, _ = rand.Read(nonce)
 	if err := wire.Turn(sandbox, token, nonce); err != nil {
 		sandbox.Close()
+		if errors.As(err, new(*runner.ExitError)) { // it was being removed
+			return nil, fmt.Errorf("%w: its worker has ended", runner.ErrNoSandbox)
+		}
 		return nil, unavailable("a sandbox's worker does not answer", err)
 	}
 	w := newWorker(sandbox, o.Log)

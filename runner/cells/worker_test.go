@@ -37,7 +37,16 @@ func (h *fakeHost) AttachWorker(context.Context, string) (runner.Sandbox, []byte
 
 type fakeSandbox struct {
 	net.Conn
+	end            error // what Read returns at the end
 	closed, killed atomic.Int32
+}
+
+func (s *fakeSandbox) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	if err != nil && s.end != nil {
+		err = s.end
+	}
+	return n, err
 }
 
 func (s *fakeSandbox) ID() string { return "worker" }
@@ -69,6 +78,18 @@ func TestWhoGivesUpLeavesTheWorker(t *testing.T) {
 	<-forgotten
 	require.Eventually(t, func() bool { return host.sandbox.closed.Load() == 3 }, patience, tick, "by the end of the context, by who gives up, and by the end of the stream")
 	require.Zero(t, host.sandbox.killed.Load())
+}
+
+// TestWorkerThatHasEnded has no sandboxes, also if it was there a moment ago.
+func TestWorkerThatHasEnded(t *testing.T) {
+	host, supervisor := newFakeHost(t)
+	host.sandbox.end = &runner.ExitError{Code: 137}
+	go func() {
+		_, _ = io.ReadFull(supervisor, make([]byte, 2*wire.TokenSize))
+		supervisor.Close()
+	}()
+	_, err := attachWorker(t.Context(), host, "worker", Options{Log: slog.New(slog.DiscardHandler)}, func() {})
+	require.ErrorIs(t, err, runner.ErrNoSandbox)
 }
 
 // TestUpTwice: a supervisor that says a thing again does not end the service.

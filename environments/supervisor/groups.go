@@ -23,9 +23,6 @@ const (
 	// removeTries and removePause bound the wait for a group to be empty whose last process
 	// has ended: the kernel takes a moment.
 	removeTries, removePause = 2000, time.Millisecond
-	// atOnce is how many cells change groups at one time: each that waits for the kernel's lock
-	// has a thread, of which a worker has so many.
-	atOnce = 16
 	// cpuPeriod of the limit of processor time, microseconds: the kernel's own.
 	cpuPeriod = 100_000
 )
@@ -38,7 +35,6 @@ type groups struct {
 	folder string // of all workers
 	name   string // this worker's
 	lock   *os.File
-	turns  chan struct{} // has room for atOnce
 }
 
 // newGroups makes a group of that name for this worker, and removes those of workers that are
@@ -49,7 +45,7 @@ func newGroups(folder, name string) (*groups, error) {
 			return nil, fmt.Errorf("cgroup v1 with the controller %s: %w", controller, err)
 		}
 	}
-	g := &groups{folder: folder, name: workerPrefix + name, turns: make(chan struct{}, atOnce)}
+	g := &groups{folder: folder, name: workerPrefix + name}
 	if err := g.sweep(); err != nil {
 		return nil, err
 	}
@@ -131,15 +127,8 @@ func (g *groups) mkdir(more ...string) error {
 	return nil
 }
 
-// turn waits for a place among those that change groups, and returns what gives it back.
-func (g *groups) turn() (done func()) {
-	g.turns <- struct{}{}
-	return func() { <-g.turns }
-}
-
 // make makes the groups of a cell, with its limits.
 func (g *groups) make(cell uint32, o wire.Open) error {
-	defer g.turn()()
 	if err := g.mkdir(name(cell)); err != nil {
 		return err
 	}
@@ -174,7 +163,6 @@ func write(path, value string) error {
 
 // join puts a process into the groups of a cell.
 func (g *groups) join(cell uint32, pid int) error {
-	defer g.turn()()
 	for _, controller := range controllers {
 		if err := write(g.path(controller, name(cell), "cgroup.procs"), strconv.Itoa(pid)); err != nil {
 			return err
@@ -185,7 +173,6 @@ func (g *groups) join(cell uint32, pid int) error {
 
 // keep has those who look at the host see that a cell is a session's.
 func (g *groups) keep(cell uint32) {
-	defer g.turn()()
 	for _, controller := range controllers {
 		_ = os.Rename(g.path(controller, name(cell)), g.path(controller, keptName(cell)))
 	}
@@ -193,20 +180,15 @@ func (g *groups) keep(cell uint32) {
 
 func keptName(cell uint32) string { return "session-" + strconv.FormatUint(uint64(cell), 10) }
 
-func (g *groups) rmdir(path string) error {
-	defer g.turn()()
-	return unix.Rmdir(path)
-}
-
 // remove removes the groups of a cell that has ended.
 func (g *groups) remove(cell uint32) error {
 	var all []error
 	for _, controller := range controllers {
 		for _, path := range []string{g.path(controller, name(cell)), g.path(controller, keptName(cell))} {
-			err := g.rmdir(path)
+			err := unix.Rmdir(path)
 			for tries := 0; err == unix.EBUSY && tries < removeTries; tries++ {
 				time.Sleep(removePause)
-				err = g.rmdir(path)
+				err = unix.Rmdir(path)
 			}
 			if err != nil && err != unix.ENOENT {
 				all = append(all, fmt.Errorf("remove %s: %w", path, err))

@@ -13,7 +13,7 @@ import (
 // TestWithoutAccountingOfSwap: a host that has none has no such file, and its cells have no such
 // limit.
 func TestWithoutAccountingOfSwap(t *testing.T) {
-	g := &groups{folder: t.TempDir(), name: "worker-a", turns: make(chan struct{}, atOnce)}
+	g := &groups{folder: t.TempDir(), name: "worker-a"}
 	for controller, files := range map[string][]string{
 		"memory":  {"memory.limit_in_bytes", "memory.swappiness"},
 		"cpu":     {"cpu.cfs_period_us", "cpu.cfs_quota_us"},

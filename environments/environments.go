@@ -38,7 +38,7 @@ const baseImage = "notebox/base"
 // Files with a dot in their name, and the Dockerfile: no folder, such as testdata, but for
 // the harness's package.
 //
-//go:embed */*.* */Dockerfile harness/harness/*.py harness/harness/*/*.py supervisor/wire/*.go
+//go:embed */*.* */Dockerfile harness/harness/*.py harness/harness/*/*.py supervisor/wire/*.go supervisor/tail/*.go
 var embedded embed.FS
 
 // Load returns the embedded environments, the default one first and the others by

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -150,6 +151,9 @@ func (s *settings) registerQueue(f *flag.FlagSet) {
 	f.DurationVar(&s.drain, "drain", 20*time.Second, "Let runs go on for this time after a signal to end.")
 }
 
+// serviceID is what ids of services are: each is a folder of control groups, and part of a bind.
+var serviceID = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]*$`)
+
 // check finds what cannot be meant, and names the flag.
 func (s *settings) check() error {
 	for _, p := range []struct {
@@ -172,6 +176,7 @@ func (s *settings) check() error {
 		{"--result-ttl", s.resultTTL > 0},
 		{"--retention (0, or at least --url-ttl)", s.retention == 0 || s.retention >= s.urlTTL},
 		{"--isolation (auto, cell or container)", isIsolation(s.isolation)},
+		{"--service-id (letters, digits, _, - and ., which is not the first)", s.serviceID == "" || serviceID.MatchString(s.serviceID)},
 		{"--drain", s.drain >= 0},
 		{"--start-timeout", s.startTimeout > 0},
 	} {

@@ -34,3 +34,22 @@ func TestRetentionIsAsLongAsLinksWork(t *testing.T) {
 		})
 	}
 }
+
+// TestServiceIDIsNoPath: a worker's control groups are in a folder of that name, and a bind has it in it.
+func TestServiceIDIsNoPath(t *testing.T) {
+	t.Parallel()
+	for id, ok := range map[string]bool{
+		"": true, "a": true, "Notebox_1.2-b": true, "-a": true,
+		"..": false, ".a": false, "../..": false, "a/b": false, "a:b": false, "a b": false, "a\n": false, "ä": false,
+	} {
+		var s settings
+		set := flag.NewFlagSet("test", flag.ContinueOnError)
+		s.register(set)
+		require.NoError(t, set.Parse([]string{"--service-id", id}))
+		if ok {
+			require.NoError(t, s.check(), id)
+		} else {
+			require.ErrorContains(t, s.check(), "--service-id", id)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"notebox/environments/supervisor/tail"
 	"notebox/environments/supervisor/wire"
 )
 
@@ -19,21 +20,19 @@ const (
 	startTimeout = 10 * time.Second
 	// statusTimeout is how long the zygote may take to tell a status after the end.
 	statusTimeout = 2 * time.Second
-	// logTail is how much of a cell's last words is kept, bytes: a Python traceback.
-	logTail = 8 << 10
-	// pieces are read from a cell at one time, bytes.
+	// endTimeout is how long the first process of a cell may take to end after its harness, and
+	// its last words to come.
+	endTimeout = time.Second
+	// piece is how much is read from a cell at one time, bytes.
 	piece = 16 << 10
 )
-
-// errUnborn is that the zygote does not fork.
-var errUnborn = errors.New("the zygote did not fork the cell")
 
 // cell is one, from open to gone.
 type cell struct {
 	s      *supervisor
 	number uint32
 	open   wire.Open
-	log    tail
+	log    tail.Tail
 	status chan int // from the zygote, once
 
 	once   sync.Once
@@ -44,14 +43,14 @@ type cell struct {
 	ours   *net.UnixConn // the cell's; nil before it is there
 	copied chan struct{} // closed when nothing of the stream goes to the cell any more
 	kept   bool
-	over   bool // it has ended by itself
+	ended  *wire.Ended // by itself; nil before
 }
 
 func newCell(s *supervisor, number uint32, o wire.Open) *cell {
 	return &cell{s: s, number: number, open: o, stream: s.link.Stream(number), copied: closed, status: make(chan int, 1), killed: make(chan struct{})}
 }
 
-// closed is a channel that is.
+// closed is a channel that is closed already.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -62,7 +61,7 @@ var closed = func() chan struct{} {
 func (c *cell) isKept() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.kept && !c.over
+	return c.kept && c.ended == nil
 }
 
 // keep has the cell outlive its service.
@@ -74,7 +73,7 @@ func (c *cell) keep() {
 	_ = c.s.link.Send(wire.KindKept, c.number, nil)
 }
 
-// attach begins the stream anew.
+// attach begins the stream anew. Who comes to a cell that has ended meanwhile is told that.
 func (c *cell) attach() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +81,10 @@ func (c *cell) attach() {
 	// In this order: what comes after the answer is the new stream's.
 	_ = c.s.link.Send(wire.KindHere, c.number, nil)
 	c.stream = c.s.link.Stream(c.number)
-	if c.ours != nil {
+	switch {
+	case c.ended != nil:
+		_ = c.s.link.SendJSON(wire.KindEnded, c.number, c.ended)
+	case c.ours != nil:
 		c.copy()
 	}
 }
@@ -95,11 +97,8 @@ func (c *cell) copy() {
 	go func() {
 		defer close(copied)
 		<-before
-		_, err := io.Copy(ours, stream)
-		if err == nil { // the stream does not end; the cell did
-			err = io.EOF
-		}
-		stream.End(err)
+		_, _ = io.Copy(ours, stream)
+		_, _ = io.Copy(io.Discard, stream) // if the cell does not listen any more, it may still speak
 	}()
 }
 
@@ -119,7 +118,7 @@ func (c *cell) run() {
 	if err != nil {
 		fmt.Fprintf(&c.log, "%v\n", err)
 	}
-	unborn := errors.Is(err, errUnborn)
+	unborn := err != nil
 	var gone wire.Gone
 	if err := c.s.groups.remove(c.number); err != nil {
 		gone.Error = err.Error()
@@ -137,23 +136,22 @@ func (c *cell) run() {
 }
 
 func (c *cell) tellEnd(unborn bool) {
-	c.mu.Lock()
-	c.over = true
-	c.mu.Unlock()
 	ended := wire.Ended{Code: -1, Log: c.log.String(), Unborn: unborn}
-	if unborn {
-		_ = c.s.current().SendJSON(wire.KindEnded, c.number, ended)
-		return
+	if !unborn {
+		select {
+		case ended.Code = <-c.status:
+		case <-time.After(statusTimeout):
+		}
 	}
-	select {
-	case ended.Code = <-c.status:
-	case <-time.After(statusTimeout):
-	}
+	c.mu.Lock()
+	c.ended = &ended
+	c.mu.Unlock()
+	// The service that is there, or the one that attaches, is told; it may be both.
 	_ = c.s.current().SendJSON(wire.KindEnded, c.number, ended)
 }
 
 // live returns when no process of the cell is left, and all that it has sent is on its way
-// unless the cell was killed.
+// unless the cell was killed. An error is that the cell never went on.
 func (c *cell) live() error {
 	if err := c.s.groups.make(c.number, c.open); err != nil {
 		return err
@@ -163,10 +161,17 @@ func (c *cell) live() error {
 		return err
 	}
 	defer ours.Close()
-	var listening sync.WaitGroup
-	defer listening.Wait()
-	defer words.Close()
-	listening.Go(func() { _, _ = io.Copy(&c.log, words) })
+	listened := make(chan struct{})
+	go func() { _, _ = io.Copy(&c.log, words); close(listened) }()
+	defer func() {
+		select {
+		case <-listened: // all who write there have ended
+		case <-c.killed:
+		case <-time.After(endTimeout): // the zygote has it, and does not move
+		}
+		words.Close()
+		<-listened
+	}()
 	process, err := c.admit(ours)
 	if err != nil {
 		return err
@@ -185,6 +190,12 @@ func (c *cell) live() error {
 		case <-c.killed:
 		}
 		return nil
+	case <-sent: // the harness has ended, and with it the first process ends
+		select {
+		case <-process.ended:
+		case <-c.killed:
+		case <-time.After(endTimeout):
+		}
 	case <-c.killed:
 	}
 	process.kill()
@@ -210,12 +221,21 @@ func (c *cell) send(ours *net.UnixConn) {
 
 // admit waits for the cell's first byte, puts its process into the groups, and lets it go on.
 func (c *cell) admit(ours *net.UnixConn) (*process, error) {
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-c.killed:
+			ours.Close()
+		case <-done:
+		}
+	}()
 	_ = ours.SetReadDeadline(time.Now().Add(startTimeout))
 	var hello [1]byte
 	credentials := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
 	_, n, _, _, err := ours.ReadMsgUnix(hello[:], credentials)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnborn, err)
+		return nil, fmt.Errorf("the zygote did not fork the cell: %w", err)
 	}
 	_ = ours.SetReadDeadline(time.Time{})
 	messages, err := unix.ParseSocketControlMessage(credentials[:n])
@@ -279,25 +299,3 @@ func (p *process) kill() {
 }
 
 func (p *process) close() { p.file.Close() }
-
-// tail keeps the last logTail bytes that were written to it.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	if over := len(t.data) - logTail; over > 0 {
-		t.data = append(t.data[:0], t.data[over:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.data)
-}

@@ -46,6 +46,13 @@ func TestFilterIsItsProfile(t *testing.T) {
 	var none [6]uint64
 	require.EqualValues(t, retKill, ask(t, program, 1, 0, none), "another architecture's call")
 	require.EqualValues(t, retErrno|1, ask(t, program, uint32(machine.ID), x32Bit, none), "a call of x32's")
+	watch := func(mask uint64) uint32 {
+		return ask(t, program, uint32(machine.ID), uint32(machine.SyscallNames["inotify_add_watch"]), [6]uint64{3, 1 << 40, mask})
+	}
+	require.EqualValues(t, retAllow, watch(0x02|0x100|1<<31), "what is written to a file, and made in a folder, once")
+	for _, mask := range []uint64{0x01, 0x10, 0x20, 0xfff} {
+		require.EqualValues(t, retErrno|1, watch(mask), "%x: who reads a file", mask)
+	}
 	for _, name := range []string{"mount", "unshare", "setns", "pivot_root", "umount2", "ptrace", "bpf", "keyctl"} {
 		require.EqualValues(t, retErrno|1, ask(t, program, uint32(machine.ID), uint32(machine.SyscallNames[name]), none), name)
 	}

@@ -141,7 +141,7 @@ func (g *groups) make(cell uint32, o wire.Open) error {
 		{"cpu", "cpu.cfs_quota_us", strconv.FormatInt(int64(o.CPUs*cpuPeriod), 10)},
 		{"pids", "pids.max", strconv.FormatInt(o.Pids, 10)},
 	} {
-		err := os.WriteFile(g.path(set.controller, name(cell), set.file), []byte(set.value), 0)
+		err := write(g.path(set.controller, name(cell), set.file), set.value)
 		// A host without accounting of swap has no such file, and its containers have no such limit.
 		if err != nil && !(set.file == "memory.memsw.limit_in_bytes" && errors.Is(err, fs.ErrNotExist)) {
 			return err
@@ -150,10 +150,21 @@ func (g *groups) make(cell uint32, o wire.Open) error {
 	return nil
 }
 
+// write writes a value to a file that is there: it makes none, which the kernel would refuse
+// with another error than that there is none.
+func write(path, value string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
 // join puts a process into the groups of a cell.
 func (g *groups) join(cell uint32, pid int) error {
 	for _, controller := range controllers {
-		if err := os.WriteFile(g.path(controller, name(cell), "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
+		if err := write(g.path(controller, name(cell), "cgroup.procs"), strconv.Itoa(pid)); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // owner is the user that the zygote's user namespace belongs to, outside of it. The kernel
 // counts for it what it counts for all users of the namespace together (inotify, message
 // queues, signals that wait), so it is nobody else: not root, which the host's own services
-// are. Who has its id may do all in the namespace, such as kill.
+// are. A process with this id has every capability in the namespace.
 type owner struct{ id int }
 
 // capabilities of the supervisor, of linux/capability.h.

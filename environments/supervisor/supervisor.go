@@ -42,7 +42,7 @@ func run(in io.Reader, out io.Writer) error {
 		case <-heard:
 			silence.Reset(wire.Silence)
 		case <-silence.C:
-			if s.leave() == 0 {
+			if len(s.leave()) == 0 {
 				return errors.New("the service is silent")
 			}
 			silence.Reset(wire.Silence)
@@ -67,33 +67,28 @@ func (s *supervisor) serve(fail func(error)) error {
 	}
 }
 
-// turn goes on with a service that has come.
+// turn goes on with a service that has come. It hears first which cells it has.
 func (s *supervisor) turn(nonce []byte) error {
-	s.leave()
-	s.mu.Lock()
-	old := s.link
-	s.link = wire.NewLink(s.out)
-	resumed := wire.Resumed{Last: s.last}
-	for number, c := range s.cells {
-		if c.isKept() {
-			resumed.Cells = append(resumed.Cells, number)
-		}
-	}
-	now := s.link
-	s.mu.Unlock()
+	kept, old, now := s.leave(), s.current(), wire.NewLink(s.out)
 	if err := old.Over(nonce); err != nil {
 		return err
 	}
-	return now.SendJSON(wire.KindResume, 0, resumed)
-}
-
-// leave ends all cells but those that are kept, and returns how many these are.
-func (s *supervisor) leave() (kept int) {
+	if err := now.SendJSON(wire.KindResume, 0, wire.Resumed{Cells: kept, Last: s.last}); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.cells {
+	s.link = now
+	return nil
+}
+
+// leave ends all cells but those that are kept, and returns these.
+func (s *supervisor) leave() (kept []uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for number, c := range s.cells {
 		if c.isKept() {
-			kept++
+			kept = append(kept, number)
 		} else {
 			c.kill()
 		}
@@ -175,6 +170,9 @@ func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 	zygote, err := startZygote(setup, filter, groups)
 	if err != nil {
 		return fmt.Errorf("zygote: %w", err)
+	}
+	if err := confine(groupsFolder); err != nil {
+		fmt.Fprintf(&zygote.log, "the supervisor is not kept from writing to other files: %v\n", err)
 	}
 	s.mu.Lock()
 	s.groups, s.zygote = groups, zygote

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"notebox/environments/supervisor/tail"
 	"notebox/environments/supervisor/wire"
 )
 
@@ -21,16 +22,13 @@ const (
 	program = "/opt/notebox"
 	// importTimeout bounds the zygote's start: all libraries on a busy host.
 	importTimeout = 60 * time.Second
-	// zygoteIDs are how many of the worker's ids are not for cells: the first is the zygote's
-	// root outside, the next the owner of its namespace.
-	zygoteIDs = 2
 )
 
 // zygote is the process that cells are forked from, and the socket by which it is asked to.
 type zygote struct {
 	fd      int // messages in sequence
 	process *exec.Cmd
-	log     tail // its last words
+	log     tail.Tail // its last words
 	owner   owner
 
 	mu    sync.Mutex
@@ -44,18 +42,32 @@ type birth struct {
 	Group  string            `json:"group"`
 }
 
+// common is what the zygote is told, and with it each cell. The JSON names are those of the
+// harness. The worker's token is not in it: who has that can end all cells.
+type common struct {
+	Modules  []string          `json:"modules"`
+	Filter   []byte            `json:"filter"`
+	Masked   []string          `json:"masked"`
+	ReadOnly []string          `json:"read_only"`
+	Sysctls  map[string]string `json:"sysctls"`
+	Groups   map[string]string `json:"groups"`
+}
+
+func commonOf(s wire.Setup, filter []byte, groups map[string]string) common {
+	return common{Modules: s.Modules, Filter: filter, Masked: s.Masked, ReadOnly: s.ReadOnly, Sysctls: s.Sysctls, Groups: groups}
+}
+
 // startZygote returns when it has imported everything.
 func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	fd, theirs, err := control(startTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("socketpair: %w", err)
 	}
-	theirs := os.NewFile(uintptr(pair[1]), "zygote")
 	ids := []syscall.SysProcIDMap{
 		{ContainerID: 0, HostID: setup.FirstUser, Size: 1},
-		{ContainerID: setup.FirstUser + zygoteIDs, HostID: setup.FirstUser + zygoteIDs, Size: setup.Users - zygoteIDs},
+		{ContainerID: setup.FirstUser + wire.ZygoteIDs, HostID: setup.FirstUser + wire.ZygoteIDs, Size: setup.Users - wire.ZygoteIDs},
 	}
-	z := &zygote{fd: pair[0], owner: owner{setup.FirstUser + 1}, cells: map[uint32]*cell{}, process: exec.Command(python, program, "zygote")}
+	z := &zygote{fd: fd, owner: owner{setup.FirstUser + 1}, cells: map[uint32]*cell{}, process: exec.Command(python, program, "zygote")}
 	z.process.Dir = "/"
 	z.process.Env = append(os.Environ(), "HOME=/run/notebox")
 	z.process.Stderr = &z.log
@@ -72,14 +84,9 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	if err != nil {
 		return nil, err
 	}
-	setup.Seccomp = nil // it is in the filter
-	message, err := json.Marshal(struct {
-		wire.Setup
-		Filter []byte            `json:"filter"`
-		Groups map[string]string `json:"groups"`
-	}{Setup: setup, Filter: filter, Groups: g.folders()})
+	message, err := json.Marshal(commonOf(setup, filter, g.folders()))
 	if err == nil {
-		err = unix.Send(z.fd, message, 0)
+		err = z.send(message, nil)
 	}
 	if err == nil {
 		err = z.await()
@@ -90,11 +97,26 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	return z, nil
 }
 
+// control makes the socket by which the zygote is told. Nobody waits longer than timeout for
+// one that does not read.
+func control(timeout time.Duration) (fd int, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, nil, err
+	}
+	limit := unix.NsecToTimeval(timeout.Nanoseconds())
+	return pair[0], os.NewFile(uintptr(pair[1]), "zygote"), unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)
+}
+
 // end ends the zygote, if it has not ended, and says how it went.
 func (z *zygote) end() error {
 	late := time.AfterFunc(statusTimeout, func() { _ = z.owner.do(z.process.Process.Kill) })
 	defer late.Stop()
-	return fmt.Errorf("%w: %s", z.process.Wait(), z.log.String())
+	err := z.process.Wait()
+	if err == nil {
+		err = errors.New("exit status 0")
+	}
+	return fmt.Errorf("%w: %s", err, z.log.String())
 }
 
 func (z *zygote) await() error {
@@ -116,6 +138,16 @@ func (z *zygote) read(buffer []byte) (int, error) {
 		n, err := unix.Read(z.fd, buffer)
 		if !errors.Is(err, unix.EINTR) {
 			return n, err
+		}
+	}
+}
+
+// send sends one message.
+func (z *zygote) send(message, rights []byte) error {
+	for {
+		err := unix.Sendmsg(z.fd, message, rights, nil, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return err
 		}
 	}
 }
@@ -182,7 +214,7 @@ func (z *zygote) fork(c *cell) (*net.UnixConn, *os.File, error) {
 	z.mu.Unlock()
 	message, err := json.Marshal(birth{Cell: c.number, Mounts: c.open.Mounts, Group: name(c.number)})
 	if err == nil {
-		err = unix.Sendmsg(z.fd, message, unix.UnixRights(pair[1], int(word.Fd())), nil, 0)
+		err = z.send(message, unix.UnixRights(pair[1], int(word.Fd())))
 	}
 	if err != nil {
 		words.Close()

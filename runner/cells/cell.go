@@ -156,8 +156,8 @@ func (s *sandbox) Read(p []byte) (int, error) { return s.stream.Read(p) }
 // Write implements runner.Sandbox. It waits for the cell's reader.
 func (s *sandbox) Write(p []byte) (int, error) { return s.stream.Write(p) }
 
-// Close implements runner.Sandbox. A cell hears nothing any more, and ends by that unless it
-// is kept.
+// Close implements runner.Sandbox. The worker is not told. A harness of single use that hears
+// nothing any more ends by itself; a cell that is kept goes on.
 func (s *sandbox) Close() error { return s.stream.Close() }
 
 // Kill implements runner.Sandbox.

@@ -24,6 +24,10 @@ func TestFaultsOfAWorker(t *testing.T) {
 		{desc: "removed by hand", fault: func(t *testing.T, worker string) { do(t, "docker", "rm", "--force", worker) }},
 		{desc: "the supervisor is killed", fault: func(t *testing.T, worker string) { signal(t, worker, "KILL", "/opt/notebox/supervisor") }},
 		{desc: "the zygote is killed", fault: func(t *testing.T, worker string) { signal(t, worker, "KILL", "/opt/notebox zygote") }},
+		{desc: "the zygote may not fork", fault: func(t *testing.T, worker string) {
+			pid := process(t, worker, "/opt/notebox zygote")
+			do(t, "nsenter", "--user", "--target", pid, "sh", "-c", "echo 0 >/proc/sys/user/max_pid_namespaces")
+		}, live: true},
 		{desc: "the zygote is stopped", fault: func(t *testing.T, worker string) { signal(t, worker, "STOP", "/opt/notebox zygote") }, live: true},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
@@ -58,18 +62,22 @@ func TestFaultsOfAWorker(t *testing.T) {
 	}
 }
 
-// signal sends a signal to the process of a worker whose command line ends so: the oldest,
-// as cells have the zygote's.
 func signal(t *testing.T, worker, name, command string) {
+	do(t, "kill", "-"+name, process(t, worker, command))
+}
+
+// process returns the id of the process of a worker whose command line ends so: the oldest,
+// as cells have the zygote's.
+func process(t *testing.T, worker, command string) string {
 	out, err := exec.Command("docker", "top", worker, "-eo", "pid,args").Output()
 	require.NoError(t, err)
 	for line := range strings.Lines(string(out)) {
 		if pid, args, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasSuffix(args, command) {
-			do(t, "kill", "-"+name, pid)
-			return
+			return pid
 		}
 	}
 	require.Fail(t, "there is no such process", "%s", out)
+	return ""
 }
 
 func do(t *testing.T, command ...string) {

@@ -142,6 +142,9 @@ func golden(t *testing.T, name string, v any) {
 // TestNothingIsCountedTogether: one cell uses up what the kernel of the host counts by user;
 // another one of the same worker has what it needs.
 func TestNothingIsCountedTogether(t *testing.T) {
+	for _, c := range runnertest.AllCounted {
+		c.Lower(t) // before there is a worker
+	}
 	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
 	for _, c := range runnertest.AllCounted {
 		t.Run(c.Desc, func(t *testing.T) {
@@ -172,6 +175,25 @@ func spec(t *testing.T, code string) runner.Spec {
 	return runner.Spec{ID: "walls", Environment: environment(t), StopOnError: true, Limits: limits, Notebook: runnertest.Notebook(code)}
 }
 
+// TestNobodyIsToldWhatOthersOpen: the image's files are those of all cells of a worker. Of a file of
+// its own a cell is told what is written.
+func TestNobodyIsToldWhatOthersOpen(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	got := runCode(t, engine, `import ctypes, errno, json, os
+libc = ctypes.CDLL(None, use_errno=True)
+instance, words = libc.inotify_init1(os.O_NONBLOCK), []
+for mask in (0x01, 0x10, 0x20, 0xfff):  # IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN, all of linux/inotify.h
+    done = libc.inotify_add_watch(instance, b"/etc/os-release", mask)
+    words.append("told" if done >= 0 else errno.errorcode[ctypes.get_errno()])
+open("mine", "w").close()
+libc.inotify_add_watch(instance, b"mine", 0x02)  # IN_MODIFY
+with open("mine", "w") as mine:
+    mine.write("new")
+words.append(int.from_bytes(os.read(instance, 100)[4:8], "little"))
+print(json.dumps(words))`)
+	require.Equal(t, []any{"EPERM", "EPERM", "EPERM", "EPERM", 2.0}, got)
+}
+
 // TestNothingIsDrawnTwice: cells are forked from one process, and nothing of chance is the same
 // in two of them. Forks of the same sources draw differently too.
 func TestNothingIsDrawnTwice(t *testing.T) {
@@ -191,12 +213,14 @@ func TestNothingIsDrawnTwice(t *testing.T) {
 // more processes.
 func TestOrphansAreBuried(t *testing.T) {
 	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
-	got := runCode(t, engine, `import os, json, time
-for _ in range(300):
+	got := runCode(t, engine, `import os, json, subprocess, sys, time
+subprocess.run([sys.executable, "-S", "-c", """import os
+for _ in range(10_000):
     if os.fork() == 0:
         os.fork()
         os._exit(0)
     os.wait()
+"""], check=True)
 time.sleep(0.5)
 print(json.dumps([p for p in os.listdir("/proc") if p.isdigit() and "State:\tZ" in open(f"/proc/{p}/status").read()]))`)
 	require.Empty(t, got)

@@ -20,9 +20,9 @@ const (
 	startTimeout = 60 * time.Second
 	// retryAfter is when those come back whose worker is gone: the next one is up by then.
 	retryAfter = 5 * time.Second
-	// idsOfWorker and idsEach are how many ids the zygote has, and each cell: its code has the
-	// first, and those children of its harness that the code must not reach the next.
-	idsOfWorker, idsEach = 2, 2
+	// idsEach are how many ids a cell has: its code has the first, and those children of its
+	// harness that the code must not reach the next.
+	idsEach = 2
 )
 
 // errRetired is that a worker takes no cells any more, as there is another.
@@ -37,6 +37,8 @@ type worker struct {
 	ended   chan struct{} // closed when its stream has ended
 
 	born time.Time
+	// inherited is that an earlier process has started it, for cells that were kept.
+	inherited bool
 
 	mu      sync.Mutex
 	cells   map[uint32]*cell
@@ -56,7 +58,7 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	w := newWorker(sandbox, o.Log)
 	w.walls = walls
 	up := make(chan struct{})
-	go w.serve(up, forget)
+	go w.serve(sync.OnceFunc(func() { close(up) }), forget)
 	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
 		Name: sandbox.ID(), Token: token, Modules: o.Modules(env.Name), FirstUser: walls.FirstUser, Users: walls.Users,
 		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
@@ -86,12 +88,15 @@ func attachWorker(ctx context.Context, host runner.Host, id string, o Options, f
 	_, _ = rand.Read(nonce)
 	if err := wire.Turn(sandbox, token, nonce); err != nil {
 		sandbox.Close()
+		if errors.As(err, new(*runner.ExitError)) { // it was being removed
+			return nil, fmt.Errorf("%w: its worker has ended", runner.ErrNoSandbox)
+		}
 		return nil, unavailable("a sandbox's worker does not answer", err)
 	}
 	w := newWorker(sandbox, o.Log)
-	w.retired = make(chan struct{})
+	w.inherited, w.retired = true, make(chan struct{})
 	resumed := make(chan struct{})
-	go w.serve(resumed, forget)
+	go w.serve(sync.OnceFunc(func() { close(resumed) }), forget)
 	if err := w.await(ctx, resumed); err != nil {
 		sandbox.Close()
 		return nil, err
@@ -113,8 +118,9 @@ func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
 	}
 }
 
-// serve reads the stream to its end, which is the end of all cells.
-func (w *worker) serve(up chan struct{}, forget func()) {
+// serve reads the stream to its end, which is the end of all cells. up is called when the worker
+// says that it is up, which may be more than once.
+func (w *worker) serve(up, forget func()) {
 	err := w.link.Serve(w.sandbox, func(m wire.Message) error { return w.handle(m, up) })
 	forget()
 	if exit := (*runner.ExitError)(nil); errors.As(err, &exit) {
@@ -138,7 +144,7 @@ func (w *worker) serve(up chan struct{}, forget func()) {
 		c.current().End(why)
 		c.leave(nil) // what there is of it ends with its worker, or is the next process's
 	}
-	if kept { // another process may have come to it; one that has ended is removed by its end
+	if kept || w.inherited { // another process may have come to it; one that has ended is removed by its end
 		w.sandbox.Close()
 		return
 	}
@@ -181,7 +187,7 @@ func (w *worker) failure() error {
 	return w.why
 }
 
-func (w *worker) handle(m wire.Message, up chan struct{}) error {
+func (w *worker) handle(m wire.Message, up func()) error {
 	switch m.Kind {
 	case wire.KindUp:
 		u, err := wire.Decode[wire.Up](m)
@@ -194,7 +200,7 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 		if u.Log != "" {
 			w.log.Warn("a worker of cells has imported with complaints", "worker", w.sandbox.ID(), "log", u.Log)
 		}
-		close(up)
+		up()
 		return nil
 	case wire.KindResume:
 		resumed, err := wire.Decode[wire.Resumed](m)
@@ -210,7 +216,7 @@ func (w *worker) handle(m wire.Message, up chan struct{}) error {
 			w.cells[number] = c
 		}
 		w.mu.Unlock()
-		close(up)
+		up()
 		return nil
 	case wire.KindKept, wire.KindHere:
 		if c := w.cell(m.Cell); c != nil {
@@ -351,9 +357,13 @@ func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
 		w.mu.Unlock()
 		return nil, unavailable("starting a sandbox took too long", err)
 	}
-	w.last++
-	c := newCell(w, w.last)
-	w.cells[c.number] = c
+	number, free := w.next()
+	if !free {
+		w.mu.Unlock()
+		return nil, unavailable("no user for a sandbox is free", errors.New("cells have all that their worker has"))
+	}
+	c := newCell(w, number)
+	w.cells[number] = c
 	// In the order of their numbers; the supervisor reads at all times.
 	err := w.link.SendJSON(wire.KindOpen, c.number, wire.Open{
 		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, Mounts: w.walls.Mounts(l, w.user(c.number)),
@@ -365,10 +375,27 @@ func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
 	return c, nil
 }
 
+// next takes the next number whose ids no cell has that is there. The lock is held.
+func (w *worker) next() (number uint32, free bool) {
+	taken := map[int]bool{}
+	for number := range w.cells {
+		taken[w.user(number)] = true
+	}
+	for range w.room() {
+		w.last++
+		if !taken[w.user(w.last)] {
+			return w.last, true
+		}
+	}
+	return 0, false
+}
+
+// room is how many cells there are ids for.
+func (w *worker) room() int { return (w.walls.Users - wire.ZygoteIDs) / idsEach }
+
 // user returns the first id of a cell: each in turn, so that none is used again soon.
 func (w *worker) user(number uint32) int {
-	room := (w.walls.Users - idsOfWorker) / idsEach
-	return w.walls.FirstUser + idsOfWorker + idsEach*(int(number)%room)
+	return w.walls.FirstUser + wire.ZygoteIDs + idsEach*(int(number)%w.room())
 }
 
 func unavailable(message string, err error) error {

@@ -12,11 +12,11 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
 
+	"notebox/environments/supervisor/tail"
 	"notebox/runner"
 )
 
 const (
-	logTail = 8 << 10 // bytes of stderr that are kept: a Python traceback
 	// exitTimeout is how long the daemon may take to tell the exit code after
 	// the stream has ended.
 	exitTimeout = 5 * time.Second
@@ -31,7 +31,7 @@ type sandbox struct {
 	name   string // that it was started with, or adopted by
 	conn   net.Conn
 	out    *io.PipeReader // the container's stdout
-	log    tail           // the container's stderr
+	log    tail.Tail      // the container's stderr
 	exit   chan exitStatus
 	cancel context.CancelFunc // of the wait for the exit
 	once   sync.Once          // Close
@@ -154,26 +154,4 @@ func (s *sandbox) Kill(ctx context.Context) error {
 		})
 	}
 	return err
-}
-
-// tail keeps the last logTail bytes that were written to it.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p...)
-	if over := len(t.data) - logTail; over > 0 {
-		t.data = append(t.data[:0], t.data[over:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.data)
 }

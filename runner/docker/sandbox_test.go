@@ -23,22 +23,6 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, Check(l), err, "no such sandbox is started")
 }
 
-func TestTail(t *testing.T) {
-	var log tail
-	for _, c := range []struct{ write, want string }{
-		{"", ""},
-		{"abc", "abc"},
-		{strings.Repeat("x", logTail-3), "abc" + strings.Repeat("x", logTail-3)},
-		{"y", "bc" + strings.Repeat("x", logTail-3) + "y"},
-		{strings.Repeat("z", 3*logTail), strings.Repeat("z", logTail)},
-	} {
-		n, err := log.Write([]byte(c.write))
-		require.NoError(t, err)
-		require.Equal(t, len(c.write), n)
-		require.Equal(t, c.want, log.String())
-	}
-}
-
 // TestUsage has a run use what can be told from what an idle sandbox uses.
 func TestUsage(t *testing.T) {
 	const code = `import time

@@ -121,6 +121,9 @@ func (e *Engine) createAlone(ctx context.Context, name string, count int, c *con
 func (e *Engine) choose(users Users, name string, count int) (ids, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if users.parts(count) == 0 {
+		return ids{}, fmt.Errorf("sandboxes have the ids from %d to %d, which are less than the %d that one container needs", users.First, users.Last, count)
+	}
 	mine := slices.Collect(maps.Values(e.known))
 	var last ids
 	for range users.parts(count) {

@@ -2,8 +2,6 @@ package docker
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,8 +38,7 @@ var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
 
 // builders are the system calls that walls are built with. A sandbox may not make them.
 var builders = []string{
-	"clone", "clone3", "fsconfig", "fsmount", "fsopen", "mount", "mount_setattr", "move_mount",
-	"open_tree", "pivot_root", "setdomainname", "sethostname", "setns", "umount2", "unshare",
+	"clone", "clone3", "mount", "pivot_root", "sethostname", "setns", "umount2", "unshare",
 }
 
 var _ runner.Host = (*Engine)(nil)
@@ -61,11 +58,10 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 		return nil, nil, runner.Walls{}, err
 	}
 	var first int
-	token := make([]byte, supervision.TokenSize)
-	_, _ = rand.Read(token)
+	token := supervision.NewToken()
 	s, err := e.begin(ctx, func(name, id string) (*sandbox, error) {
 		c := workerConfig(env, e.labels(id, env))
-		c.Labels[labelToken] = hex.EncodeToString(token)
+		c.Labels[labelToken] = string(token)
 		err := e.createAlone(ctx, name, workerUsers, c, func(user int) *container.HostConfig {
 			first = user
 			return e.workerHost(profile)
@@ -110,18 +106,14 @@ func (e *Engine) AttachWorker(ctx context.Context, id string) (runner.Sandbox, [
 		return nil, nil, e.explain(err)
 	}
 	have, err := e.api.ContainerInspect(ctx, id)
-	var token []byte
-	if err == nil {
-		token, err = hex.DecodeString(have.Config.Labels[labelToken])
-	}
-	if err == nil && len(token) != supervision.TokenSize {
+	if err == nil && len(have.Config.Labels[labelToken]) != supervision.TokenSize {
 		err = fmt.Errorf("%w: it is no worker", runner.ErrNoSandbox)
 	}
 	if err != nil {
 		s.Close()
 		return nil, nil, e.explain(err)
 	}
-	return s, token, nil
+	return s, []byte(have.Config.Labels[labelToken]), nil
 }
 
 // ofMount leaves out of a list of options what is a flag of a mount, and not an option of the
@@ -137,14 +129,14 @@ func workerConfig(env runner.Environment, labels map[string]string) *container.C
 	return c
 }
 
-// workerHost differs from hostConfig in what a worker needs to build walls, and in nothing
-// else: it may make namespaces, see all of /proc, and write to its service's part of the
-// control groups.
+// workerHost differs from hostConfig in what a worker needs to build walls. It may make
+// namespaces. Docker's profile for AppArmor, which forbids mounts, is off. All of /proc can be
+// seen, and written to as root may. It has a bind of its service's part of the control groups,
+// below which its own group is too. Its processor time is not limited, as its cells' is.
 func (e *Engine) workerHost(profile string) *container.HostConfig {
 	no, pids := false, int64(workerPids)
 	h := hostConfig(runner.Limits{Memory: workerMemory, Pids: workerPids, DataSize: 1 << 20, TmpSize: 1 << 20, Inodes: 64}, e.options.Runtime, 0, int(e.cores.Load()))
 	h.Init = &no // the supervisor is: what it ends with ends all
-	// Docker's profile for AppArmor forbids mounts.
 	h.SecurityOpt = []string{"no-new-privileges:true", "seccomp=" + profile, "apparmor=unconfined"}
 	h.MaskedPaths, h.ReadonlyPaths = []string{}, []string{}
 	h.NanoCPUs, h.PidsLimit = 0, &pids

@@ -1,5 +1,14 @@
 package runnertest
 
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
 // Counted is what the kernel of a host counts by user, and what uses it up.
 type Counted struct {
 	Desc  string
@@ -10,7 +19,30 @@ type Counted struct {
 	Hold, Use string
 }
 
-// AllCounted is each of them.
+// Lower has the limit be Most for the time of a test, if it is higher and may be changed; it
+// reports whether it is no higher.
+func (c Counted) Lower(t *testing.T) bool {
+	t.Helper()
+	if c.Limit == "" {
+		return true
+	}
+	raw, err := os.ReadFile(c.Limit)
+	require.NoError(t, err)
+	limit, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	require.NoError(t, err)
+	if limit <= c.Most {
+		return true
+	}
+	if err := os.WriteFile(c.Limit, []byte(strconv.Itoa(c.Most)), 0o644); err != nil {
+		t.Logf("%s stays at %d, which is more than this test takes: %v", c.Limit, limit, err)
+		return false
+	}
+	t.Cleanup(func() { require.NoError(t, os.WriteFile(c.Limit, raw, 0o644)) })
+	return true
+}
+
+// AllCounted is each of them. Who holds all instances of inotify can have no watches, so these
+// come first.
 var AllCounted = []Counted{
 	{
 		Desc: "epoll watches", Limit: "/proc/sys/fs/epoll/max_user_watches", Most: 50_000,
@@ -28,6 +60,20 @@ except OSError as e:
 print(full)`,
 		Use: `import os, select
 select.epoll().register(os.pipe()[0])`,
+	},
+	{
+		Desc: "inotify watches", Limit: "/proc/sys/fs/inotify/max_user_watches", Most: 5000,
+		Hold: `import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+instance, watches = libc.inotify_init1(0), 0
+for folder, _, names in os.walk("/opt"):
+    for name in names:
+        if watches <= MOST and libc.inotify_add_watch(instance, f"{folder}/{name}".encode(), 2) >= 0:
+            watches += 1
+print(ctypes.get_errno() == errno.ENOSPC)`,
+		Use: `import ctypes
+libc = ctypes.CDLL(None)
+assert libc.inotify_add_watch(libc.inotify_init1(0), b"/opt", 2) >= 0`,
 	},
 	{
 		Desc: "inotify instances", Limit: "/proc/sys/fs/inotify/max_user_instances", Most: 1000,

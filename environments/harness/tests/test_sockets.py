@@ -43,8 +43,12 @@ def many(*arguments):
 
 
 def outcome(program: str) -> str:
+    return run(_PROGRAM + program)
+
+
+def run(program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM + program],
+        [sys.executable, "-c", program],
         cwd=Path(__file__).parent.parent,
         capture_output=True,
         text=True,
@@ -148,6 +152,29 @@ held.pop().close()
 print(full, word(socket.socket))
 """
     assert outcome(program) == "ENOBUFS made\n"
+
+
+def test_orphans_are_buried() -> None:
+    """As many as the guard may have descriptors, and more, while it answers."""
+    program = """
+import ctypes, os, resource
+assert ctypes.CDLL(None).unshare(0x60000000) == 0  # CLONE_NEWNET, CLONE_NEWPID of sched.h
+if first := os.fork():
+    print(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]))
+    raise SystemExit
+import socket
+from harness.system import sockets
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+sockets.begin_as_init()
+for _ in range(500):
+    if (pid := os.fork()) == 0:
+        os.fork()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    socket.socket().close()
+os._exit(7)
+"""
+    assert run(program) == "7\n"
 
 
 def test_unix_sockets_are_not_its_affair() -> None:

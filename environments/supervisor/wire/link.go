@@ -42,15 +42,29 @@ func NewLink(w io.Writer) *Link { return &Link{w: w, streams: map[uint32]*Stream
 
 // Send writes a message in one Write. It waits while the other side does not read.
 func (l *Link) Send(kind Kind, cell uint32, payload []byte) error {
-	message := make([]byte, headerSize, headerSize+len(payload))
+	return l.send(kind, cell, payload, func() error { return nil })
+}
+
+// sendOf is Send of a stream's, which sends nothing once it is closed: what comes after an
+// answer to attach is the next stream's.
+func (l *Link) sendOf(s *Stream, kind Kind, payload []byte) error {
+	return l.send(kind, s.cell, payload, s.open)
+}
+
+// send sends a message if allowed, which is asked when it is its turn, lets it.
+func (l *Link) send(kind Kind, cell uint32, payload []byte, allowed func() error) error {
+	message := make([]byte, headerSize, headerSize+len(payload)+1)
 	message[0] = byte(kind)
 	binary.BigEndian.PutUint32(message[1:], cell)
 	binary.BigEndian.PutUint32(message[5:], uint32(len(payload)))
-	message = append(message, payload...)
+	message = append(append(message, payload...), end)
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.w == nil {
 		return errOver
+	}
+	if err := allowed(); err != nil {
+		return err
 	}
 	_, err := l.w.Write(message)
 	return err

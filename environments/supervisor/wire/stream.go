@@ -53,7 +53,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 	n, credit, err := s.take(p)
 	if credit > 0 {
 		// If this fails, the link has ended, which the next Read is told.
-		_ = s.link.Send(KindCredit, s.cell, binary.BigEndian.AppendUint32(nil, uint32(credit)))
+		_ = s.link.sendOf(s, KindCredit, binary.BigEndian.AppendUint32(nil, uint32(credit)))
 	}
 	return n, err
 }
@@ -89,7 +89,7 @@ func (s *Stream) Write(p []byte) (written int, err error) {
 	for written < len(p) {
 		n, err := s.Room(len(p) - written)
 		if err == nil {
-			err = s.link.Send(KindData, s.cell, p[written:written+n])
+			err = s.link.sendOf(s, KindData, p[written:written+n])
 		}
 		if err != nil {
 			return written, err
@@ -116,6 +116,16 @@ func (s *Stream) Room(wanted int) (int, error) {
 		}
 		s.changed.Wait()
 	}
+}
+
+// open is io.ErrClosedPipe after Close.
+func (s *Stream) open() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return io.ErrClosedPipe
+	}
+	return nil
 }
 
 // End has Read return err after what has come, and Write at once. The first one counts.

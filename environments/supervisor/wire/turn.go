@@ -2,9 +2,18 @@ package wire
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"io"
 )
+
+// NewToken returns a token of TokenSize: text, so that no byte of it is the end of a message.
+func NewToken() []byte {
+	var random [TokenSize / 2]byte
+	_, _ = rand.Read(random[:])
+	return []byte(hex.EncodeToString(random[:]))
+}
 
 // ErrTurned is that another service has come.
 var ErrTurned = errors.New("wire: another service has come")
@@ -14,6 +23,7 @@ type Intake struct {
 	r       io.Reader
 	token   []byte // nil: none is looked for
 	data    []byte // read, not given out
+	clear   int    // so many of them are of no token
 	scratch [maxData]byte
 	nonce   []byte // of the service that has come
 }
@@ -22,7 +32,7 @@ type Intake struct {
 func NewIntake(r io.Reader) *Intake { return &Intake{r: r} }
 
 // Look has the intake look for a token from now on. It is for the goroutine that reads.
-func (i *Intake) Look(token []byte) { i.token = token }
+func (i *Intake) Look(token []byte) { i.token, i.clear = token, 0 }
 
 // Turned returns the nonce of the service that has come. What is read from now on is its.
 func (i *Intake) Turned() []byte {
@@ -37,22 +47,14 @@ func (i *Intake) Read(p []byte) (int, error) {
 		if i.nonce != nil {
 			return 0, ErrTurned
 		}
-		free := len(i.data)
-		if len(i.token) > 0 {
-			if at := bytes.Index(i.data, i.token); at >= 0 {
-				if after := i.data[at+len(i.token):]; len(after) >= TokenSize {
-					i.nonce = bytes.Clone(after[:TokenSize])
-					i.data = bytes.Clone(after[TokenSize:])
-					continue // what came before is lost, in the middle of whatever it was
-				}
-				free = at
-			} else {
-				free -= begun(i.data, i.token)
+		if i.clear == 0 {
+			if i.search(); i.nonce != nil {
+				continue
 			}
 		}
-		if free > 0 {
-			n := copy(p, i.data[:free])
-			i.data = i.data[n:]
+		if i.clear > 0 {
+			n := copy(p, i.data[:i.clear])
+			i.data, i.clear = i.data[n:], i.clear-n
 			return n, nil
 		}
 		n, err := i.r.Read(i.scratch[:])
@@ -60,6 +62,25 @@ func (i *Intake) Read(p []byte) (int, error) {
 		if n == 0 && err != nil {
 			return 0, err
 		}
+	}
+}
+
+// search finds the token in what is there, and takes the nonce after it.
+func (i *Intake) search() {
+	i.clear = len(i.data)
+	if len(i.token) == 0 {
+		return
+	}
+	at := bytes.Index(i.data, i.token)
+	if at < 0 {
+		i.clear -= begun(i.data, i.token)
+		return
+	}
+	i.clear = at
+	if after := i.data[at+len(i.token):]; len(after) >= TokenSize {
+		i.nonce = bytes.Clone(after[:TokenSize])
+		// What came before is lost, in the middle of whatever it was.
+		i.data, i.clear = bytes.Clone(after[TokenSize:]), 0
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,6 +18,14 @@ func bytesOf(t testing.TB, n int) []byte {
 	_, err := rand.Read(out)
 	require.NoError(t, err)
 	return out
+}
+
+// TestTokens have no byte that ends a message.
+func TestTokens(t *testing.T) {
+	token := NewToken()
+	require.Len(t, token, TokenSize)
+	require.NotContains(t, string(token), string(rune(end)))
+	require.NotEqual(t, token, NewToken())
 }
 
 // TestIntakeTurns finds a token wherever it is, however the stream comes in.
@@ -43,15 +52,38 @@ func TestIntakeTurns(t *testing.T) {
 	}
 }
 
+// TestIntakeHoldsNothingBack of a message, also if its payload ends as the token begins.
 func TestIntakeHoldsNothingBack(t *testing.T) {
 	near, far := net.Pipe()
+	t.Cleanup(func() { near.Close() })
 	in := NewIntake(near)
-	in.Look(bytesOf(t, TokenSize))
-	go func() { _, _ = far.Write([]byte("all of it")) }()
-	got := make([]byte, 9)
-	_, err := io.ReadFull(in, got)
-	require.NoError(t, err)
-	require.Equal(t, "all of it", string(got))
+	in.Look(bytes.Repeat([]byte("}"), TokenSize))
+	go func() { _ = NewLink(far).Send(KindOpen, 1, []byte(`{"a": {}}`)) }()
+	heard := make(chan Message, 1)
+	go func() {
+		_ = NewLink(io.Discard).Serve(in, func(m Message) error { heard <- m; return nil })
+	}()
+	select {
+	case m := <-heard:
+		require.Equal(t, Message{Kind: KindOpen, Cell: 1, Payload: []byte(`{"a": {}}`)}, m)
+	case <-time.After(patience):
+		require.Fail(t, "it is held back")
+	}
+}
+
+// BenchmarkIntake reads pieces as small as a header is.
+func BenchmarkIntake(b *testing.B) {
+	stream, piece := make([]byte, 1<<20), make([]byte, headerSize)
+	b.SetBytes(int64(len(stream)))
+	for b.Loop() {
+		in := NewIntake(bytes.NewReader(stream))
+		in.Look(NewToken())
+		for {
+			if _, err := in.Read(piece); err != nil {
+				break
+			}
+		}
+	}
 }
 
 // TestTurn passes over what an earlier service was being told.

@@ -2,7 +2,7 @@
 // which carries the streams of many cells.
 //
 // A message is a kind byte, a big-endian uint32 with the cell's number (0 is the worker's
-// own), a big-endian uint32 length and that many bytes. Seen from the service:
+// own), a big-endian uint32 length, that many bytes, and a byte 0. Seen from the service:
 //
 //	→ setup                       Setup
 //	← up                          Up: the zygote forks from now on
@@ -19,12 +19,13 @@
 // A cell can be kept, and outlives its service then:
 //
 //	→ keep, ← kept                the cell's number is its name
-//	→ attach, ← attached          its stream begins anew, with new windows; what was under way is lost
+//	→ attach, ← here              its stream begins anew, with new windows; what was under way is lost
 //
 // A service that comes to a worker of an earlier one writes the worker's token (TokenSize
 // bytes, which setup brought) and a nonce of as many. The worker looks for the token in all
-// that it reads, also in the middle of a message; it ends all cells that are not kept, answers
-// with the nonce outside any message, and then with resumed. The service passes over all until
+// that it reads, also in the middle of a message, and holds back what may be its beginning:
+// never the end of a message, as no byte of a token is 0. It ends all cells that are not kept, answers
+// with the nonce outside any message, and then with resume. The service passes over all until
 // the nonce.
 //
 // Each side of a cell's stream begins with Window bytes of credit for the other, and gives
@@ -56,7 +57,7 @@ const (
 	KindKeep   Kind = 'N'
 	KindKept   Kind = 'n'
 	KindAttach Kind = 'A'
-	KindHere   Kind = 'a' // attached
+	KindHere   Kind = 'a'
 	KindResume Kind = 'R' // Resumed
 	KindUp     Kind = 'U'
 	KindEnded  Kind = 'E'
@@ -76,9 +77,14 @@ const (
 	// maxControl bounds every other message, in bytes: a seccomp profile is 20 KB.
 	maxControl = 1 << 20
 	headerSize = 9
+	// end is the last byte of each message.
+	end = 0
 	// TokenSize of a worker's token, and of a nonce, bytes: not to be guessed, nor to come up
 	// in what is sent by chance.
 	TokenSize = 32
+	// ZygoteIDs are how many of a worker's ids are not for cells: the first is the zygote's root
+	// outside, the next the owner of its namespace.
+	ZygoteIDs = 2
 	// Silence is how long a worker waits for a byte of its service, which pings every
 	// PingInterval.
 	Silence      = 30 * time.Second
@@ -121,7 +127,7 @@ type (
 	Ended struct {
 		Code int    `json:"code"` // 128 + signal where a signal ended it, -1 where unknown
 		Log  string `json:"log"`  // its last words
-		// Unborn is that the zygote did not fork it: it will fork no other either.
+		// Unborn is that it never began, for no reason of its own: another one would not either.
 		Unborn bool `json:"unborn"`
 	}
 	// Gone says that nothing is left of a cell, or what is.
@@ -155,9 +161,12 @@ func read(r io.Reader) (Message, error) {
 	if size > limit {
 		return m, fmt.Errorf("wire: a message %q of %d bytes", rune(m.Kind), size)
 	}
-	m.Payload = make([]byte, size)
-	if _, err := io.ReadFull(r, m.Payload); err != nil {
+	rest := make([]byte, size+1)
+	if _, err := io.ReadFull(r, rest); err != nil {
 		return m, errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	if m.Payload = rest[:size]; rest[size] != end {
+		return m, fmt.Errorf("wire: a message %q without its end", rune(m.Kind))
 	}
 	return m, nil
 }

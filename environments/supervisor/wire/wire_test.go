@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,31 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestNothingIsSentOnceClosed: what a stream was about to send when it was closed does not come
+// after that, when another stream of its cell may have begun.
+func TestNothingIsSentOnceClosed(t *testing.T) {
+	var out bytes.Buffer
+	l := NewLink(&out)
+	s := l.Stream(1)
+	require.NoError(t, s.received(make([]byte, Window)))
+	l.writing.Lock() // another message is under way
+	var both sync.WaitGroup
+	var data, credit error
+	both.Go(func() { _, data = s.Write([]byte("late")) })
+	both.Go(func() { _, credit = s.Read(make([]byte, Window)) })
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.credit < Window && s.buffer.Len() == 0
+	}, patience, tick)
+	s.Close()
+	l.writing.Unlock()
+	both.Wait()
+	require.Equal(t, io.ErrClosedPipe, data)
+	require.NoError(t, credit, "it has read")
+	require.Empty(t, out.Bytes())
+}
+
 func TestServeRefuses(t *testing.T) {
 	message := func(kind Kind, payload []byte) []byte {
 		var out bytes.Buffer
@@ -106,6 +132,7 @@ func TestServeRefuses(t *testing.T) {
 		"a credit of no number":  message(KindCredit, []byte{1}),
 		"the middle of a header": {byte(KindPing), 0},
 		"a payload that is cut":  message(KindEnded, make([]byte, 9))[:12],
+		"no end":                 append(message(KindEnded, nil)[:headerSize], 1),
 	} {
 		l := NewLink(io.Discard)
 		l.Stream(1)

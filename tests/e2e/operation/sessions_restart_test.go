@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +43,41 @@ func requireSessions(t *testing.T, p *service.Service, ids []string) {
 		printed, _, _ := strings.Cut(r.Text, "\n") // and files of a run that was cut off
 		require.Equal(t, fmt.Sprintf("of session %d file %d", i, i), printed, id)
 	}
+}
+
+// TestNobodysCellIsRemoved: a cell that an earlier process has kept, and that no session goes on
+// with, is removed beside one that a session goes on with.
+func TestNobodysCellIsRemoved(t *testing.T) {
+	t.Parallel()
+	o := service.Options{Name: "nobodys", Folder: t.TempDir(), Flags: []string{"--isolation", "cell", "--pool-size", "1", "--pool-max", "1"}}
+	p := o.Start(t)
+	removeAtEnd(t, p.ID)
+	ids := []string{p.OpenSession(t, 30*time.Minute), p.OpenSession(t, 30*time.Minute)}
+	p.Step(t, ids[0], "secret = 'of session 0'\nopen('kept.txt', 'w').write('file 0')")
+	p.Kill()
+	forget(t, o.Folder, ids[1])
+
+	p = o.Start(t)
+	require.Contains(t, p.Logged(), "removed sandboxes that an earlier process left behind")
+	require.Contains(t, p.Logged(), "count=1")
+	requireSessions(t, p, ids[:1])
+	require.Equal(t, http.StatusNoContent, service.Ask(t, http.MethodDelete, p.URL+"/v1/sessions/"+ids[0], "").Status)
+	require.NoError(t, p.Stop(t.Context()))
+}
+
+// forget removes what a service has written of a session.
+func forget(t *testing.T, folder, id string) {
+	records, err := filepath.Glob(filepath.Join(folder, "state", "sessions", "*.json"))
+	require.NoError(t, err)
+	for _, record := range records {
+		raw, err := os.ReadFile(record)
+		require.NoError(t, err)
+		if strings.Contains(string(raw), id) {
+			require.NoError(t, os.Remove(record))
+			return
+		}
+	}
+	require.Fail(t, "there is no record", id)
 }
 
 // TestSessionsOutliveSigkill, one in the middle of a run and one in that of an upload. Each

@@ -1,6 +1,7 @@
 """Makes all objects of a process immortal, so that nobody counts references to them.
 
-A count is in the object: who only looks at one writes to its page, and after a fork copies it.
+Python counts references in the object. So reading an object writes to its page, and the page is
+copied after a fork.
 CPython has objects that are not counted (PEP 683): None, small numbers. What is here when the
 zygote has imported everything lives as long as the process anyway.
 """

@@ -3,15 +3,16 @@ request is in it. In the end it has two capabilities, as the harness of a contai
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import fcntl
+import json
 import os
 import resource
 import socket
 import stat
 import struct
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from harness.cell import tree
 from harness.cell.kernelcalls import (
@@ -34,19 +35,22 @@ _NAMESPACES = (
 _QUIET = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
-class Setup(Protocol):
+@dataclass(frozen=True)
+class Setup:
     """What all cells have in common."""
 
-    @property
-    def filter(self) -> bytes: ...
-    @property
-    def masked(self) -> list[str]: ...
-    @property
-    def read_only(self) -> list[str]: ...
-    @property
-    def sysctls(self) -> dict[str, str]: ...
-    @property
-    def groups(self) -> dict[str, str]: ...
+    filter: bytes  # a program for seccomp
+    modules: list[str] = field(default_factory=list)
+    masked: list[str] = field(default_factory=list)
+    read_only: list[str] = field(default_factory=list)
+    sysctls: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)  # the worker's, by controller
+
+    @classmethod
+    def read(cls, message: bytes) -> Setup:
+        """Read what the supervisor says: a field that it has nothing for is null."""
+        told = {name: value for name, value in json.loads(message).items() if value is not None}
+        return cls(**{**told, "filter": base64.b64decode(told["filter"])})
 
 
 @dataclass(frozen=True)
@@ -60,24 +64,24 @@ class Birth:
 
 # What the kernel counts for all cells of a worker together. None of them gets more than a part.
 SHARES = 8
-# The same that has no limit of a process: inotify's, of which a user has 128 on most hosts. And
-# nobody makes a user namespace.
-COUNTED = {
-    "user.max_inotify_instances": "16",
-    "user.max_user_namespaces": "0",
-}
+# The same that has no limit of a process: what a user of the host may have of it.
+COUNTED = ("instances", "watches")
 
 
 def bound() -> None:
     """Bound what cells may have, once for all: of what is counted for them together, and of
     capabilities, so that no program that a cell starts gets more than the harness keeps."""
-    for name, value in COUNTED.items():
-        set_value(name, value)
+    for name in COUNTED:
+        with open(f"/proc/sys/fs/inotify/max_user_{name}") as f:
+            set_value(f"user.max_inotify_{name}", str(int(f.read()) // SHARES))
+    set_value("user.max_user_namespaces", "0")
     for limit in (resource.RLIMIT_MSGQUEUE, resource.RLIMIT_SIGPENDING):
         _, hard = resource.getrlimit(limit)
         if hard != resource.RLIM_INFINITY:
             resource.setrlimit(limit, (hard // SHARES, hard // SHARES))
-    for capability in range(_LAST_CAPABILITY + 1):
+    with open("/proc/sys/kernel/cap_last_cap") as f:
+        last = int(f.read())
+    for capability in range(last + 1):
         if not _KEPT >> capability & 1:
             call("prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
 
@@ -139,7 +143,6 @@ def _confine(program: bytes) -> None:
 
 
 _KEPT = 1 << 6 | 1 << 7  # SETGID and SETUID of linux/capability.h
-_LAST_CAPABILITY = 40
 _CAPABILITY_VERSION = 0x20080522
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 24, 38, 22, 2
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1

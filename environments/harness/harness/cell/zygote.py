@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import ctypes
 import gc
@@ -25,8 +24,6 @@ import struct
 import sys
 import tempfile
 import traceback
-from dataclasses import dataclass
-from typing import Any
 
 from harness.cell import immortal, tree, walls
 from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, mount, unmount
@@ -47,39 +44,11 @@ IMPORTING = {
 }
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What all cells have in common."""
-
-    modules: list[str]
-    filter: bytes  # a program for seccomp
-    masked: list[str]
-    read_only: list[str]
-    sysctls: dict[str, str]
-    groups: dict[str, str]  # the worker's control groups, by controller
-
-    @classmethod
-    def read(cls, message: bytes) -> Setup:
-        value: dict[str, Any] = json.loads(message)
-        value["filter"] = base64.b64decode(value["filter"])
-        return cls(**{name: value[name] or type_() for name, type_ in _FIELDS.items()})
-
-
-_FIELDS: dict[str, type] = {
-    "modules": list,
-    "filter": bytes,
-    "masked": list,
-    "read_only": list,
-    "sysctls": dict,
-    "groups": dict,
-}
-
-
 def serve(harness: str) -> None:
     """Fork cells until the supervisor is gone. Returns in each cell, as its harness, which is
     the child of the cell's first process. The module that is named is what that goes on with."""
     control = socket.socket(fileno=CONTROL)
-    setup = Setup.read(control.recv(MAX_MESSAGE))
+    setup = walls.Setup.read(control.recv(MAX_MESSAGE))
     tree.build(setup.groups, setup.masked)
     privileges.settle()
     for folder in (TMP, HARNESS):
@@ -92,9 +61,7 @@ def serve(harness: str) -> None:
     gc.collect()
     immortal.immortalize()
     gc.freeze()
-    threads = os.listdir("/proc/self/task")
-    if len(threads) > 1:
-        raise RuntimeError(f"there are {len(threads)} threads before the first fork")
+    require_alone()
     control.send(b"up")
     birth = Nursery(control).birth()
     try:
@@ -125,6 +92,17 @@ def imports(harness: str, modules: list[str]) -> None:
     _seed_openssl()  # which has it set itself up
     for name in IMPORTING:
         del os.environ[name]
+
+
+def require_alone() -> None:
+    """Raise if a fork of this process would lack a thread of it, or share memory with it."""
+    threads = os.listdir("/proc/self/task")
+    if len(threads) > 1:
+        raise RuntimeError(f"there are {len(threads)} threads before the first fork")
+    with open("/proc/self/maps") as maps:
+        shared = [line.rstrip() for line in maps if {"w", "s"} <= set(line.split()[1])]
+    if shared:
+        raise RuntimeError(f"forks would share memory that they can write to: {shared}")
 
 
 def start_anew() -> None:
@@ -183,22 +161,27 @@ class Nursery:
                 self._control.send(b"%d %d" % (self._cells.pop(pid, 0), status))
 
     def _fork(self) -> walls.Birth | None:
-        """Fork a cell, into a pid namespace of its own; return in it what it was told."""
+        """Fork a cell, into a pid namespace of its own; return in it what it was told. If the
+        host does not let this one fork, the supervisor sees the end of the cell's stream."""
         message, more, _, _ = self._control.recvmsg(MAX_MESSAGE, socket.CMSG_SPACE(2 * _FD.size))
         if not message:
             os._exit(0)
-        descriptors = [fd for (fd,) in _FD.iter_unpack(more[0][2])]
+        stream, words = (fd for (fd,) in _FD.iter_unpack(more[0][2]))
         birth = walls.Birth(**json.loads(message))
-        os.unshare(os.CLONE_NEWPID)
-        pid = os.fork()
+        try:
+            os.unshare(os.CLONE_NEWPID)
+            pid = os.fork()
+        except OSError as e:
+            os.write(words, f"the zygote cannot fork: {e}\n".encode())
+            pid = -1
         if pid:
             self._cells[pid] = birth.cell
             os.setns(self._own, os.CLONE_NEWPID)
-            for fd in descriptors:
-                os.close(fd)
+            os.close(stream)
+            os.close(words)
             return None
         try:
-            self._leave(*descriptors)
+            self._leave(stream, words)
         except BaseException:  # noqa: BLE001 - a fork must never return as what it is not
             traceback.print_exc()
             os._exit(CANNOT_START)

@@ -20,9 +20,11 @@ import ctypes
 import errno
 import fcntl
 import os
+import select
 import signal
 import struct
 import sys
+from collections.abc import Callable
 
 from harness.system.privileges import become_guard, keep_only, spare
 
@@ -60,7 +62,7 @@ def begin() -> None:
         # In a sandbox this has no right to, and is not needed: all of that ends with the harness.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
         keep_only((listener,))
-        _guard(listener)
+        _guard(listener, {})
     finally:
         os._exit(1)
 
@@ -75,8 +77,18 @@ def begin_as_init() -> None:
             os.close(listener)
         return
     try:
+        woken, wake = os.pipe()
+        for fd in (woken, wake):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        become_guard()
+        keep_only([fd for fd in (listener, woken, wake) if fd is not None])
+        os.close(2)
 
-        def bury(*_: object) -> None:
+        def bury() -> None:
+            with contextlib.suppress(BlockingIOError):
+                os.read(woken, 4096)
             with contextlib.suppress(ChildProcessError):
                 while ended := os.waitpid(-1, os.WNOHANG):
                     if ended[0] == pid:
@@ -85,16 +97,8 @@ def begin_as_init() -> None:
                     if not ended[0]:
                         break
 
-        signal.signal(signal.SIGCHLD, bury)
-        become_guard()
-        keep_only(() if listener is None else (listener,))
-        os.close(2)
-        bury()
-        while listener is not None:
-            with contextlib.suppress(InterruptedError):
-                _guard(listener)
-        while True:
-            signal.pause()
+        bury()  # who ended before there was a signal for it
+        _guard(listener, {woken: bury})
     finally:
         os._exit(1)
 
@@ -148,18 +152,39 @@ def _install(machine: str) -> int:
     return listener
 
 
-def _guard(listener: int) -> None:
-    """Answer until the sandbox ends, which it does with the harness."""
+def _guard(listener: int | None, others: dict[int, Callable[[], None]]) -> None:
+    """Answer until the sandbox ends, which it does with the harness. Of other descriptors that
+    can be read it does what is told."""
     count = os.open("/proc/self/net/sockstat", os.O_RDONLY)
+    poll = select.poll()
+    for fd in (*others, *([] if listener is None else [listener])):
+        poll.register(fd, select.POLLIN)
     while True:
-        call = bytearray(_CALL.size)
-        # Who asks may be killed, before the question is read or the answer is there.
-        with contextlib.suppress(FileNotFoundError):
-            fcntl.ioctl(listener, _RECEIVE, call)
-            number, thread, _ = _CALL.unpack(call)
-            full = _sockets(count) >= MAX_SOCKETS and not _is_roots(thread)
-            error, flags = (-errno.ENOBUFS, 0) if full else (0, _GO_ON)
-            fcntl.ioctl(listener, _SEND, _ANSWER.pack(number, 0, error, flags))
+        for fd, _ in poll.poll():
+            if fd in others:
+                others[fd]()
+            else:
+                _answer(fd, count)
+
+
+def _answer(listener: int, count: int) -> None:
+    """Answer one question that is there, or the reading of it would wait."""
+    call = bytearray(_CALL.size)
+    # Who asks may be killed, before the question is read or the answer is there.
+    with contextlib.suppress(FileNotFoundError):
+        _ioctl(listener, _RECEIVE, call)
+        number, thread, _ = _CALL.unpack(call)
+        full = _sockets(count) >= MAX_SOCKETS and not _is_roots(thread)
+        error, flags = (-errno.ENOBUFS, 0) if full else (0, _GO_ON)
+        _ioctl(listener, _SEND, bytearray(_ANSWER.pack(number, 0, error, flags)))
+
+
+def _ioctl(fd: int, request: int, argument: bytearray) -> None:
+    """Make the call, which Python does not repeat after a signal."""
+    while True:
+        with contextlib.suppress(InterruptedError):
+            fcntl.ioctl(fd, request, argument)
+            return
 
 
 def _sockets(count: int) -> int:

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/environments/supervisor/wire"
+)
+
+// TestWithoutAccountingOfSwap: a host that has none has no such file, and its cells have no such
+// limit.
+func TestWithoutAccountingOfSwap(t *testing.T) {
+	g := &groups{folder: t.TempDir(), name: "worker-a"}
+	for controller, files := range map[string][]string{
+		"memory":  {"memory.limit_in_bytes", "memory.swappiness"},
+		"cpu":     {"cpu.cfs_period_us", "cpu.cfs_quota_us"},
+		"cpuacct": nil,
+		"pids":    {"pids.max"},
+	} {
+		require.NoError(t, os.MkdirAll(g.path(controller, "cell-1"), 0o755))
+		for _, file := range files {
+			require.NoError(t, os.WriteFile(g.path(controller, "cell-1", file), nil, 0o644))
+		}
+	}
+	require.NoError(t, g.make(1, wire.Open{Memory: 1 << 20, CPUs: 0.5, Pids: 9}))
+	limit, err := os.ReadFile(g.path("memory", "cell-1", "memory.limit_in_bytes"))
+	require.NoError(t, err)
+	require.Equal(t, "1048576", string(limit))
+	require.NoFileExists(t, filepath.Join(g.path("memory", "cell-1"), "memory.memsw.limit_in_bytes"))
+	require.Error(t, g.make(2, wire.Open{}), "a limit that any host has is not there")
+}

@@ -131,8 +131,9 @@ func BenchmarkWaiting(b *testing.B) {
 		b.Run("language="+l.Name, func(b *testing.B) {
 			service := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 			engine := newEngine(b, service)
-			first := waiting(b, engine, l.Environment)
+			require.NoError(b, waiting(b, engine, l.Environment).Kill(b.Context()))
 			b.ReportMetric(float64(shares(b, filepath.Join("notebox", service, "[0-9a-f]*")))/1e3, "worker-pss-MB")
+			b.ReportMetric(float64(used(b, service, "[0-9a-f]*"))/1e6, "worker-cpu-ms")
 			for range b.N {
 				all := make([]runner.Sandbox, count)
 				var opening sync.WaitGroup
@@ -143,13 +144,12 @@ func BenchmarkWaiting(b *testing.B) {
 				opening.Wait()
 				b.ReportMetric(time.Since(begun).Seconds(), "s/ready")
 				time.Sleep(time.Second)
-				b.ReportMetric(float64(charged(b, service))/float64(count+1)/1e6, "charged-MB/cell")
-				b.ReportMetric(float64(shares(b, filepath.Join("notebox", service, "worker-*/cell-*")))/float64(count+1)/1e3, "pss-MB/cell")
+				b.ReportMetric(float64(charged(b, service))/float64(count)/1e6, "charged-MB/cell")
+				b.ReportMetric(float64(shares(b, filepath.Join("notebox", service, "worker-*/cell-*")))/float64(count)/1e3, "pss-MB/cell")
 				for _, s := range all {
 					require.NoError(b, s.Kill(b.Context()))
 				}
 			}
-			require.NoError(b, first.Kill(b.Context()))
 		})
 	}
 }

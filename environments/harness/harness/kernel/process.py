@@ -23,6 +23,7 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from jupyter_client.session import Session
+from jupyter_core.paths import jupyter_path
 from jupyter_core.utils import ensure_event_loop
 
 from harness.kernel import program
@@ -82,7 +83,10 @@ _PARTS = ("header", "parent_header", "metadata", "content")
 @functools.cache
 def kernelspec(name: str) -> KernelSpec:
     """Return a kernelspec of the image, as it was before there was a job."""
-    return KernelSpecManager(ensure_native_kernel=False).get_kernel_spec(name)
+    # Without this default all of IPython would be imported, to ask where its folder is.
+    folders = jupyter_path("kernels")
+    manager = KernelSpecManager(ensure_native_kernel=False, kernel_dirs=folders)
+    return manager.get_kernel_spec(name)
 
 
 class Manager(AsyncKernelManager):

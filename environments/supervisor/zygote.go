@@ -73,6 +73,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 		return nil, err
 	}
 	setup.Seccomp = nil // it is in the filter
+	setup.Token = nil   // the zygote's memory is in each cell
 	message, err := json.Marshal(struct {
 		wire.Setup
 		Filter []byte            `json:"filter"`

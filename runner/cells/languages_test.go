@@ -106,3 +106,19 @@ func withVariable(s *runner.Spec) { s.Env = map[string]string{"NOTEBOX_TEST": "1
 func withHidden(s *runner.Spec) {
 	s.Inputs = []runner.Input{runnertest.TextInput("numpy.py", "mine = 1")}
 }
+
+// TestProgramsAreForked: a kernel that is a program of Python is a fork of its cell's harness, but
+// not where it is started anew.
+func TestProgramsAreForked(t *testing.T) {
+	engine := newEngine(t, "test-languages-"+strings.ToLower(rand.Text()))
+	for _, l := range languages(t) {
+		if l.Name != "bash" {
+			continue
+		}
+		s := spec(t, `tr '\0' ' ' </proc/$PPID/cmdline`)
+		s.Environment = l.Environment
+		require.Contains(t, printed(t, engine, s), "/opt/notebox zygote")
+		s.Env = map[string]string{"NOTEBOX_TEST": "1"}
+		require.Contains(t, printed(t, engine, s), "/opt/bash-kernel/bashkernel.py")
+	}
+}

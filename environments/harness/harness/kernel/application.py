@@ -276,7 +276,9 @@ class IPythonKernel(ipkernel.IPythonKernel):
 class IPKernelApp(kernelapp.IPKernelApp):
     """The application of one kernel in this process."""
 
-    kernel_class = Type(IPythonKernel, klass="ipykernel.kernelbase.Kernel")
+    kernel_class = Type(  # type: ignore[assignment]
+        IPythonKernel, klass="ipykernel.kernelbase.Kernel"
+    )
 
     of_every_kernel: ClassVar[set[str]] = set()  # modules that are no news to a user
     modules: ClassVar[list[str]] = []  # to import beforehand

@@ -20,20 +20,20 @@ if __name__ == "__main__":
     else:
         names.write()
         sockets.begin()
+        warm.begin()
         warm.kernel_modules()
         warm.executor_without_exporters()
         warm.notebook_format()
 
     from harness import serve
-    from harness.kernel import start
-    from harness.kernel.application import IPKernelApp
+    from harness.kernel.forked import InKernelError
 
     try:
         serve.main()
         sys.stdout.flush()
         os._exit(0)
-    except start.InKernelError:
-        pass
+    except InKernelError as e:
+        run, end = e.run, e.end
     # As deep in the stack as in start.run: this module is below two frames of runpy.
-    IPKernelApp.launch_instance()
-    IPKernelApp.ending.finish(IPKernelApp.instance())
+    run()
+    end()

@@ -294,5 +294,10 @@ def _execute(code: str) -> Message:
     return Message.new("execute_request", content)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the kernel, from its start to its end."""
     sys.exit(DenoRelay(sys.argv[1], sys.argv[2:]).run() and 1)
+
+
+if __name__ == "__main__":
+    main()

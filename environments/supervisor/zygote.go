@@ -45,6 +45,7 @@ type birth struct {
 // common is what the zygote is told, and with it each cell. The JSON names are those of the
 // harness. The worker's token is not in it: who has that can end all cells.
 type common struct {
+	Kernel   string            `json:"kernel"`
 	Modules  []string          `json:"modules"`
 	Filter   []byte            `json:"filter"`
 	Masked   []string          `json:"masked"`
@@ -54,7 +55,7 @@ type common struct {
 }
 
 func commonOf(s wire.Setup, filter []byte, groups map[string]string) common {
-	return common{Modules: s.Modules, Filter: filter, Masked: s.Masked, ReadOnly: s.ReadOnly, Sysctls: s.Sysctls, Groups: groups}
+	return common{Kernel: s.Kernel, Modules: s.Modules, Filter: filter, Masked: s.Masked, ReadOnly: s.ReadOnly, Sysctls: s.Sysctls, Groups: groups}
 }
 
 // startZygote returns when it has imported everything.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/internal/conversation"
 	"notebox/runner/runnertest"
 )
 
@@ -26,29 +27,74 @@ func BenchmarkRun(b *testing.B) {
 		"plot":  "import matplotlib.pyplot as plt\nplt.plot(range(5)); plt.show()",
 		"table": "import pandas as pd, matplotlib.pyplot as plt\ndf=pd.DataFrame({'a':range(5),'b':list('abcde')})\nprint(df.describe())\ndf.plot(); plt.show()\ndf",
 	} {
-		b.Run(name, func(b *testing.B) {
-			service := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-			engine, env := newEngine(b, service), environment(b)
-			spec := runner.Spec{ID: "bench", Environment: env, Notebook: runnertest.Notebook(code), Limits: runner.DefaultLimits()}
-			once := func() {
-				out, err := runnertest.Once(b.Context(), engine, slog.New(slog.DiscardHandler), spec, discard{})
-				require.NoError(b, err)
-				require.Equal(b, runner.StatusOK, out.Status)
-			}
+		b.Run(name, func(b *testing.B) { benchmarkRun(b, benchSpec(environment(b), code)) })
+	}
+	for name, change := range map[string]func(*runner.Spec){"print-variable": withVariable, "print-hidden": withHidden} {
+		spec := benchSpec(environment(b), "print('hello')")
+		change(&spec)
+		b.Run(name, func(b *testing.B) { benchmarkRun(b, spec) })
+	}
+	for _, l := range languages(b) {
+		b.Run("language="+l.Name, func(b *testing.B) { benchmarkRun(b, benchSpec(l.Environment, l.code)) })
+	}
+}
+
+func benchSpec(env runner.Environment, code string) runner.Spec {
+	return runner.Spec{ID: "bench", Environment: env, Notebook: runnertest.Notebook(code), Limits: runner.DefaultLimits()}
+}
+
+func benchmarkRun(b *testing.B, spec runner.Spec) {
+	service := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	engine := newEngine(b, service)
+	once := func() {
+		out, err := runnertest.Once(b.Context(), engine, slog.New(slog.DiscardHandler), spec, discard{})
+		require.NoError(b, err)
+		require.Equal(b, runner.StatusOK, out.Status)
+	}
+	once()
+	before, own := used(b, service), used(b, service, "[0-9a-f]*")
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
 			once()
-			before, own := used(b, service), used(b, service, "[0-9a-f]*")
-			b.ResetTimer()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					once()
+		}
+	})
+	b.StopTimer()
+	perRun := func(ns int64) float64 { return float64(ns) / 1e6 / float64(b.N) }
+	b.ReportMetric(perRun(used(b, service)-before), "cpu-ms/op")
+	b.ReportMetric(perRun(used(b, service, "[0-9a-f]*")-own), "worker-ms/op")
+}
+
+// BenchmarkFirst measures a language that nobody has used: until a cell of a worker that has to
+// be started takes a job, and the same for a cell of a worker that is there.
+func BenchmarkFirst(b *testing.B) {
+	for _, l := range languages(b) {
+		l.Kernel.WarmUp = nil // whoever waits does without
+		b.Run("language="+l.Name, func(b *testing.B) {
+			var first, next time.Duration
+			for range b.N {
+				engine := newEngine(b, "bench-"+strconv.FormatInt(time.Now().UnixNano(), 36))
+				for _, sum := range []*time.Duration{&first, &next} {
+					begun := time.Now()
+					s := waiting(b, engine, l.Environment)
+					*sum += time.Since(begun)
+					require.NoError(b, s.Kill(b.Context()))
 				}
-			})
-			b.StopTimer()
-			perRun := func(ns int64) float64 { return float64(ns) / 1e6 / float64(b.N) }
-			b.ReportMetric(perRun(used(b, service)-before), "cpu-ms/op")
-			b.ReportMetric(perRun(used(b, service, "[0-9a-f]*")-own), "worker-ms/op")
+				require.NoError(b, engine.Close())
+			}
+			b.ReportMetric(first.Seconds()/float64(b.N), "s/first")
+			b.ReportMetric(next.Seconds()/float64(b.N), "s/next")
 		})
 	}
+}
+
+// waiting opens a cell that has done all that it is to do before a job.
+func waiting(b *testing.B, engine runner.Engine, env runner.Environment) runner.Sandbox {
+	s, err := engine.Start(b.Context(), env, runner.DefaultLimits())
+	require.NoError(b, err)
+	c := conversation.New(s, slog.New(slog.DiscardHandler))
+	require.NoError(b, c.AwaitReady(b.Context(), env.Kernel, nil))
+	return s
 }
 
 // discard is a Sink of which nobody wants to know.
@@ -75,35 +121,37 @@ func used(b *testing.B, service string, more ...string) int64 {
 	return n
 }
 
-// BenchmarkWaiting opens a hundred cells, and says what each of them holds while it waits.
+// BenchmarkWaiting opens many cells, and says what each of them holds while it waits.
 func BenchmarkWaiting(b *testing.B) {
-	const cells = 100
-	service := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	engine, env := newEngine(b, service), environment(b)
-	open := func() runner.Sandbox {
-		s, err := engine.Start(b.Context(), env, runner.DefaultLimits())
-		require.NoError(b, err)
-		require.NoError(b, runnertest.Ready(s))
-		return s
-	}
-	first := open()
-	for range b.N {
-		var waiting [cells]runner.Sandbox
-		var all sync.WaitGroup
-		begun := time.Now()
-		for i := range waiting {
-			all.Go(func() { waiting[i] = open() })
+	for _, l := range languages(b) {
+		count := 10
+		if l.Kernel.Spec() == runner.PythonKernel {
+			count = 100
 		}
-		all.Wait()
-		b.ReportMetric(time.Since(begun).Seconds(), "s/100-ready")
-		time.Sleep(time.Second)
-		b.ReportMetric(float64(charged(b, service))/cells/1e6, "charged-MB/cell")
-		b.ReportMetric(float64(shares(b, service))/cells/1e3, "pss-MB/cell")
-		for _, s := range waiting {
-			require.NoError(b, s.Kill(b.Context()))
-		}
+		b.Run("language="+l.Name, func(b *testing.B) {
+			service := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+			engine := newEngine(b, service)
+			require.NoError(b, waiting(b, engine, l.Environment).Kill(b.Context()))
+			b.ReportMetric(float64(shares(b, filepath.Join("notebox", service, "[0-9a-f]*")))/1e3, "worker-pss-MB")
+			b.ReportMetric(float64(used(b, service, "[0-9a-f]*"))/1e6, "worker-cpu-ms")
+			for range b.N {
+				all := make([]runner.Sandbox, count)
+				var opening sync.WaitGroup
+				begun := time.Now()
+				for i := range all {
+					opening.Go(func() { all[i] = waiting(b, engine, l.Environment) })
+				}
+				opening.Wait()
+				b.ReportMetric(time.Since(begun).Seconds(), "s/ready")
+				time.Sleep(time.Second)
+				b.ReportMetric(float64(charged(b, service))/float64(count)/1e6, "charged-MB/cell")
+				b.ReportMetric(float64(shares(b, filepath.Join("notebox", service, "worker-*/cell-*")))/float64(count)/1e3, "pss-MB/cell")
+				for _, s := range all {
+					require.NoError(b, s.Kill(b.Context()))
+				}
+			}
+		})
 	}
-	require.NoError(b, first.Kill(b.Context()))
 }
 
 // charged is the memory that the kernel has counted for cells, bytes.
@@ -120,10 +168,10 @@ func charged(b *testing.B, service string) (sum int64) {
 	return sum
 }
 
-// shares is the proportional size of the processes of cells, kB: of a page that several have,
-// each has a part.
-func shares(b *testing.B, service string) (sum int64) {
-	paths, err := filepath.Glob(filepath.Join("/sys/fs/cgroup/memory/notebox", service, "worker-*/cell-*/cgroup.procs"))
+// shares is the proportional size of the processes of control groups, kB: of a page that several
+// have, each has a part.
+func shares(b *testing.B, groups string) (sum int64) {
+	paths, err := filepath.Glob(filepath.Join("/sys/fs/cgroup/memory", groups, "cgroup.procs"))
 	require.NoError(b, err)
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)

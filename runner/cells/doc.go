@@ -8,5 +8,5 @@
 //  3. Kill has the supervisor end the cell, and returns when nothing is left of it.
 //  4. If a worker ends, all its cells end as sandboxes do whose host has failed. The
 //     next Start has another worker started.
-//  5. What cells are not for is a container of the Host's: see suits.
+//  5. Runs with packages of a caller have a container of the Host's: see suits.
 package cells

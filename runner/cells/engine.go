@@ -26,7 +26,7 @@ const (
 
 // Options of an Engine.
 type Options struct {
-	// Modules are what a worker imports ahead for an environment, by its name.
+	// Modules are what a worker imports ahead for an environment with PythonKernel, by its name.
 	Modules func(environment string) []string
 	Runs    int           // cells of a worker; 0 is DefaultRuns
 	Age     time.Duration // of a worker; 0 is DefaultAge
@@ -65,10 +65,8 @@ func New(host runner.Host, o Options) *Engine {
 }
 
 // suits reports whether runs of an environment can be cells. Packages of a caller are never
-// imported in a zygote; other kernels than Python's are started by no fork.
-func suits(env runner.Environment) bool {
-	return env.Kernel.Spec() == runner.PythonKernel && !env.Kernel.Packages
-}
+// imported in a zygote, and are in an image of their own.
+func suits(env runner.Environment) bool { return !env.Kernel.Packages }
 
 // Start implements runner.Engine.
 func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runner.Limits) (runner.Sandbox, error) {

@@ -109,20 +109,28 @@ func runScript(t *testing.T, name string) map[string]any {
 // runCode runs one cell of a notebook, and returns the JSON that it prints.
 func runCode(t *testing.T, engine runner.Engine, source string) (v any) {
 	t.Helper()
+	text := printed(t, engine, spec(t, "import warnings; warnings.simplefilter('ignore')\n"+source))
+	require.NoError(t, json.Unmarshal([]byte(text), &v), text)
+	return v
+}
+
+// printed makes a run that goes well, and returns what it prints to its standard output.
+func printed(t *testing.T, engine runner.Engine, s runner.Spec) string {
+	t.Helper()
 	recorder := runnertest.NewRecorder(t)
-	code := "import warnings; warnings.simplefilter('ignore')\n" + source
-	out, err := runnertest.Once(t.Context(), engine, testLog(t), spec(t, code), recorder)
+	out, err := runnertest.Once(t.Context(), engine, testLog(t), s, recorder)
 	require.NoError(t, err)
 	recorder.Seal()
-	var printed strings.Builder
+	var text strings.Builder
 	for _, e := range recorder.Events() {
-		var output struct{ Text string }
+		var output struct{ Name, Text string }
 		require.NoError(t, json.Unmarshal(e.Output, &output))
-		printed.WriteString(output.Text)
+		if output.Name == "stdout" {
+			text.WriteString(output.Text)
+		}
 	}
 	require.Equal(t, runner.StatusOK, out.Status, "%s", out.Notebook)
-	require.NoError(t, json.Unmarshal([]byte(printed.String()), &v), printed.String())
-	return v
+	return text.String()
 }
 
 // golden compares v, as JSON, with a file of testdata, or writes it.

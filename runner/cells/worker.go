@@ -59,8 +59,12 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	w.walls = walls
 	up := make(chan struct{})
 	go w.serve(sync.OnceFunc(func() { close(up) }), forget)
+	var modules []string
+	if env.Kernel.Spec() == runner.PythonKernel {
+		modules = o.Modules(env.Name)
+	}
 	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
-		Name: sandbox.ID(), Token: token, Modules: o.Modules(env.Name), FirstUser: walls.FirstUser, Users: walls.Users,
+		Name: sandbox.ID(), Token: token, Kernel: env.Kernel.Spec(), Modules: modules, FirstUser: walls.FirstUser, Users: walls.Users,
 		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
 	})
 	if err == nil {

@@ -96,6 +96,7 @@ type (
 	Setup struct {
 		Name      string   `json:"name"` // the worker's, for its control groups
 		Token     []byte   `json:"token"`
+		Kernel    string   `json:"kernel"`  // the name of its kernelspec in the image
 		Modules   []string `json:"modules"` // that the zygote imports
 		FirstUser int      `json:"first_user"`
 		Users     int      `json:"users"` // how many ids from FirstUser on are the worker's

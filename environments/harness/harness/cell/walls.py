@@ -39,8 +39,9 @@ _QUIET = MS_NOSUID | MS_NODEV | MS_NOEXEC
 class Setup:
     """What all cells have in common."""
 
+    kernel: str  # the name of a kernelspec
     filter: bytes  # a program for seccomp
-    modules: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)  # that a kernel of Python has imported
     masked: list[str] = field(default_factory=list)
     read_only: list[str] = field(default_factory=list)
     sysctls: dict[str, str] = field(default_factory=dict)

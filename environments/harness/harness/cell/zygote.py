@@ -28,6 +28,7 @@ import traceback
 from harness.cell import immortal, tree, walls
 from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, mount, unmount
 from harness.kernel import warm
+from harness.kernel.choice import PYTHON
 from harness.system import names, privileges, sockets
 from harness.system.places import HARNESS, TMP
 
@@ -54,7 +55,7 @@ def serve(harness: str) -> None:
     for folder in (TMP, HARNESS):
         mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV)
     names.write()
-    imports(harness, setup.modules)
+    imports(harness, setup)
     for folder in (TMP, HARNESS):
         unmount(folder)
     walls.bound()
@@ -76,19 +77,19 @@ def serve(harness: str) -> None:
         os._exit(CANNOT_START)
 
 
-def imports(harness: str, modules: list[str]) -> None:
-    """Build what every harness and kernel is, and import these modules."""
-    warm.kernel_modules()
+def imports(harness: str, setup: walls.Setup) -> None:
+    """Build what every harness and kernel is, and import what runs are going to."""
+    warm.begin()
+    if setup.kernel == PYTHON:
+        warm.kernel_modules()
     warm.executor_without_exporters()
     warm.notebook_format()
     importlib.import_module(harness)
-    from harness.kernel import start
-    from harness.kernel.application import IPKernelApp
-
     os.environ.update(IMPORTING)
-    IPKernelApp.modules = modules
-    IPKernelApp.instance().prepare()
-    IPKernelApp.not_of_kernels = start.of_harness()
+    if setup.kernel == PYTHON:
+        _build_kernel(setup.modules)
+    else:
+        _import_program(setup.kernel)
     _seed_openssl()  # which has it set itself up
     for name in IMPORTING:
         del os.environ[name]
@@ -103,6 +104,22 @@ def require_alone() -> None:
         shared = [line.rstrip() for line in maps if {"w", "s"} <= set(line.split()[1])]
     if shared:
         raise RuntimeError(f"forks would share memory that they can write to: {shared}")
+
+
+def _build_kernel(modules: list[str]) -> None:
+    from harness.kernel import start
+    from harness.kernel.application import IPKernelApp
+
+    IPKernelApp.modules = modules
+    IPKernelApp.instance().prepare()
+    IPKernelApp.not_of_kernels = start.of_harness()
+
+
+def _import_program(kernel: str) -> None:
+    from harness.kernel import program
+    from harness.kernel.process import kernelspec
+
+    program.import_ahead(kernelspec(kernel))
 
 
 def start_anew() -> None:

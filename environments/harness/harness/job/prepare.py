@@ -11,7 +11,6 @@ from nbformat.v4 import new_code_cell, new_notebook
 from harness.job.clock import Clock
 from harness.job.execute import NO_LIMIT, OUTPUT_OVERHEAD, Executor
 from harness.kernel import warm
-from harness.kernel.application import IPKernelApp
 from harness.kernel.choice import Choice
 from harness.kernel.process import Kernel, SilentKernelError
 from harness.stream.frames import Writer
@@ -35,6 +34,8 @@ def first_kernel(choice: Choice, fd: int) -> tuple[Kernel, list[str]]:
         warm.after_fork()
         codecs.register_error("ufffd", replacement)  # not in the kernel
         if kernel.rehearsed:
+            from harness.kernel.application import IPKernelApp  # which other kernels do without
+
             return kernel, IPKernelApp.early
         return kernel, practise(kernel) if choice.is_python else warm_up(kernel, fd)
     except RuntimeError as e:

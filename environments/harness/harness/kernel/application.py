@@ -31,6 +31,7 @@ from jupyter_client.session import json_packer
 from traitlets import Type, default
 
 from harness.kernel.ending import Ending
+from harness.kernel.forked import MAX_QUEUED
 
 sys.modules["debugpy"] = None  # type: ignore[assignment] # so that its import fails
 from ipykernel import debugger, iostream, ipkernel, kernelapp, zmqshell  # noqa: E402
@@ -45,7 +46,6 @@ DEBUGGER_VARIABLES = {"PYDEVD_USE_FRAME_EVAL": "NO"}
 # print, and for all messages that wait to have their place beside the user's data, also
 # where each character is six of JSON.
 MAX_MESSAGE = 1 << 16
-MAX_QUEUED = 16  # messages that wait for the harness, on either side
 # ZeroMQ's thread writes the beginning of a large message in one turn, the rest in the next.
 ECHOES = 2
 MAX_SAID = 1000  # messages that are remembered
@@ -276,7 +276,9 @@ class IPythonKernel(ipkernel.IPythonKernel):
 class IPKernelApp(kernelapp.IPKernelApp):
     """The application of one kernel in this process."""
 
-    kernel_class = Type(IPythonKernel, klass="ipykernel.kernelbase.Kernel")
+    kernel_class = Type(  # type: ignore[assignment]
+        IPythonKernel, klass="ipykernel.kernelbase.Kernel"
+    )
 
     of_every_kernel: ClassVar[set[str]] = set()  # modules that are no news to a user
     modules: ClassVar[list[str]] = []  # to import beforehand

@@ -23,13 +23,14 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from jupyter_client.session import Session
+from jupyter_core.paths import jupyter_path
 from jupyter_core.utils import ensure_event_loop
 
-from harness.kernel import start
-from harness.kernel.application import MAX_QUEUED, IPKernelApp
+from harness.kernel import program
 from harness.kernel.choice import Choice
+from harness.kernel.forked import MAX_QUEUED
 from harness.system.grace import Grace
-from harness.system.places import DATA, HARNESS
+from harness.system.places import DATA, HARNESS, PROGRAMS
 from harness.system.privileges import (
     KILL_SECONDS,
     as_user,
@@ -82,32 +83,40 @@ _PARTS = ("header", "parent_header", "metadata", "content")
 @functools.cache
 def kernelspec(name: str) -> KernelSpec:
     """Return a kernelspec of the image, as it was before there was a job."""
-    return KernelSpecManager(ensure_native_kernel=False).get_kernel_spec(name)
+    # Without this default all of IPython would be imported, to ask where its folder is.
+    folders = jupyter_path("kernels")
+    manager = KernelSpecManager(ensure_native_kernel=False, kernel_dirs=folders)
+    return manager.get_kernel_spec(name)
 
 
 class Manager(AsyncKernelManager):
     """Starts the kernel as the user: by fork, by launch.py, or as its kernelspec says."""
 
-    launcher: str = os.path.join(start.PROGRAMS, "launch.py")
+    launcher: str = os.path.join(PROGRAMS, "launch.py")
 
     def fork_kernel(self, env: dict[str, str], modules: list[str]) -> int:
         """Start a kernel with what this process has imported, and these modules.
 
         Once the descriptor that is returned is closed, it imports nothing more.
         """
+        from harness.kernel import start  # which other kernels do without
+
         self.write_connection_file()
         hurry, ours = os.pipe()
         self._take(start.fork(self.connection_file, env, DATA, modules, hurry))
         os.close(hurry)
         return ours
 
-    def spawn_program(self, env: dict[str, str]) -> None:
-        """Start the program of the kernelspec."""
+    def start_program(self, env: dict[str, str], *, first: bool) -> None:
+        """Start the program of the kernelspec: the first one by a fork, if this process has it."""
         self.write_connection_file()
         spec = kernelspec(self.kernel_name)
         values = {"connection_file": self.connection_file, "resource_dir": spec.resource_dir}
         arguments = [_filled(argument, values) for argument in spec.argv]
         env = spec.env | env
+        if first and program.is_imported(spec):
+            self._take(program.fork(spec, arguments, _as_child(env), DATA))
+            return
         arguments[0] = shutil.which(arguments[0], path=env["PATH"]) or arguments[0]
         self._spawn(arguments, env)
 
@@ -119,8 +128,7 @@ class Manager(AsyncKernelManager):
     def _spawn(self, arguments: list[str], env: dict[str, str]) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         try:
-            env = env | {"JPY_PARENT_PID": str(os.getpid())}  # as jupyter_client does
-            pid = spawn(arguments, env, DATA, null, null)
+            pid = spawn(arguments, _as_child(env), DATA, null, null)
         finally:
             os.close(null)
         self._take(pid)
@@ -136,6 +144,18 @@ class Manager(AsyncKernelManager):
 
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         return [sys.executable, self.launcher, self.connection_file]
+
+
+def is_prepared() -> bool:
+    """Report whether a kernel of Python's that is forked from this process has been built in it."""
+    from harness.kernel.application import IPKernelApp  # which other kernels do without
+
+    return IPKernelApp.is_prepared()
+
+
+def _as_child(env: dict[str, str]) -> dict[str, str]:
+    """Return the variables of a kernel that is a child of this process."""
+    return env | {"JPY_PARENT_PID": str(os.getpid())}  # as jupyter_client does
 
 
 def _filled(argument: str, values: dict[str, str]) -> str:
@@ -203,9 +223,9 @@ class Kernel:
             connection_file=os.path.join(self._folder, "kernel.json"),
         )
         started, hurry = True, None
-        self.rehearsed = choice.is_python and first and IPKernelApp.is_prepared()
+        self.rehearsed = choice.is_python and first and is_prepared()
         if not choice.is_python:
-            self.manager.spawn_program(env)
+            self.manager.start_program(env, first=first)
         elif first and not choice.hides_imported():
             hurry = self.manager.fork_kernel(env, choice.modules)
         elif in_session:

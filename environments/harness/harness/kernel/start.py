@@ -13,21 +13,14 @@ import importlib.util
 import os
 import shutil
 import sys
-from pathlib import Path
 
 from harness.kernel.application import DEBUGGER_VARIABLES, HISTORY, IPKernelApp
+from harness.kernel.forked import InKernelError
+from harness.system.places import PROGRAMS
 
-PROGRAMS: str = str(Path(__file__).parents[2])  # the folder of launch.py, and of the package
 _HURRY = 100  # the descriptor of hurry in a kernel that starts
 _MAX_FD = 1 << 16  # above the container's own limit
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
-
-
-class InKernelError(BaseException):
-    """Unwinds the stack of the harness in a kernel that was forked from it.
-
-    Code of the user is as deep in the stack then as in any kernel, and recurses as deep.
-    """
 
 
 def main(connection_file: str) -> None:
@@ -38,12 +31,17 @@ def main(connection_file: str) -> None:
     shutil.copytree("/etc/skel", os.environ["HOME"], dirs_exist_ok=True)
     _set_arguments(connection_file)
     run()
-    IPKernelApp.ending.finish(IPKernelApp.instance())
+    finish()
 
 
 def run() -> None:
     """Run the kernel as deep in the stack as Jupyter does, which is two frames below a module."""
     IPKernelApp.launch_instance()
+
+
+def finish() -> None:
+    """Do what a kernel that has run leaves to its end."""
+    IPKernelApp.ending.finish(IPKernelApp.instance())
 
 
 def fork(
@@ -88,7 +86,7 @@ def fork(
         _set_arguments(connection_file)
     except BaseException:  # noqa: BLE001 - a fork must never return
         os._exit(1)
-    raise InKernelError
+    raise InKernelError(IPKernelApp.launch_instance, finish)
 
 
 def of_harness() -> list[str]:

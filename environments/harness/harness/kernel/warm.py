@@ -55,13 +55,17 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
     }
 
 
-def kernel_modules() -> None:
-    """Import what every kernel does, in an environment that is a kernel's."""
+def begin() -> None:
+    """Have an environment that is a kernel's, for what is imported."""
     env = environment({})
     os.environ.clear()
     os.environ.update(env)
     gc.disable()  # until the fork: what is imported stays
     home()
+
+
+def kernel_modules() -> None:
+    """Import what every kernel of Python does."""
     from harness.kernel.application import IPKernelApp
 
     for name in KERNEL:

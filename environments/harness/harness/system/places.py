@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 DATA = "/mnt/data"  # the files of requests
 TMP = "/tmp"
 HOME = "/tmp/home"  # the user's
@@ -9,3 +11,4 @@ HOME = "/tmp/home"  # the user's
 # the user may write to, as code can be there first.
 HARNESS = "/run/notebox"
 DISPLAY = ":99"
+PROGRAMS: str = str(Path(__file__).parents[2])  # the folder of launch.py, and of the package

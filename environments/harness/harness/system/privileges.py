@@ -165,24 +165,30 @@ def spawn(arguments: list[str], env: dict[str, str], folder: str, out: int, err:
         if pid := os.fork():
             return pid
     try:
-        os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd, number in ((null, 0), (os.dup(out), 1), (os.dup(err), 2)):
-            os.dup2(fd, number)
-        os.closerange(3, _MAX_FD)
         for number in _IGNORED:
             signal.signal(number, signal.SIG_DFL)
-        become_user()
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # until it is the program
-        try:
-            os.chdir(folder)
-        except PermissionError:  # the user has shut it, and needs a process to open it again
-            os.chdir("/")
+        begin_program(folder, out, err, dumpable=False)  # until it is the program
         os.execve(arguments[0], arguments, env)  # noqa: S606 - that is what this is for
     except BaseException as e:  # noqa: BLE001 - a fork must never return
         os.write(2, f"{os.path.basename(arguments[0])} cannot be started: {e}\n".encode())
     finally:
         os._exit(CANNOT_START)
+
+
+def begin_program(folder: str, out: int, err: int, *, dumpable: bool) -> None:
+    """Turn this process, which was just forked, into one of the user's that has nothing of the
+    harness's. If it is dumpable, others of the user's may look into it, as into any program."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd, number in ((null, 0), (os.dup(out), 1), (os.dup(err), 2)):
+        os.dup2(fd, number)
+    os.closerange(3, _MAX_FD)
+    become_user()
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
+    try:
+        os.chdir(folder)
+    except PermissionError:  # the user has shut it, and needs a process to open it again
+        os.chdir("/")
 
 
 # What Python ignores, and what whoever started the harness may have had it ignore, as a

@@ -208,7 +208,8 @@ func (c *cell) send(ours *net.UnixConn) {
 	}
 }
 
-// admit waits for the cell's first byte, puts its process into the groups, and lets it go on.
+// admit waits for the cell's first byte, sees that its process is in the groups, and lets it
+// go on.
 func (c *cell) admit(ours *net.UnixConn) (*process, error) {
 	_ = ours.SetReadDeadline(time.Now().Add(startTimeout))
 	var hello [1]byte

@@ -62,7 +62,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	z.process.ExtraFiles = []*os.File{theirs}
 	z.process.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC |
-			syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | syscall.CLONE_NEWCGROUP,
+			syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET,
 		UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true,
 		Credential: &syscall.Credential{},
 		Setsid:     true,
@@ -77,7 +77,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 		wire.Setup
 		Filter []byte            `json:"filter"`
 		Groups map[string]string `json:"groups"`
-	}{Setup: setup, Filter: filter, Groups: g.folders()})
+	}{Setup: setup, Filter: filter, Groups: g.own})
 	if err == nil {
 		err = unix.Send(z.fd, message, 0)
 	}
@@ -177,12 +177,22 @@ func (z *zygote) fork(c *cell) (*net.UnixConn, *os.File, error) {
 		return nil, nil, err
 	}
 	defer word.Close()
+	rights := []int{pair[1], int(word.Fd())}
+	group, err := c.s.groups.birthplace(c.number)
+	if err != nil {
+		words.Close()
+		return nil, nil, err
+	}
+	if group != nil {
+		defer group.Close()
+		rights = append(rights, int(group.Fd()))
+	}
 	z.mu.Lock()
 	z.cells[c.number] = c
 	z.mu.Unlock()
 	message, err := json.Marshal(birth{Cell: c.number, Mounts: c.open.Mounts, Group: name(c.number)})
 	if err == nil {
-		err = unix.Sendmsg(z.fd, message, unix.UnixRights(pair[1], int(word.Fd())), nil, 0)
+		err = unix.Sendmsg(z.fd, message, unix.UnixRights(rights...), nil, 0)
 	}
 	if err != nil {
 		words.Close()

@@ -59,7 +59,7 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	go w.serve(up, forget)
 	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
 		Name: sandbox.ID(), Token: token, Modules: o.Modules(env.Name), FirstUser: walls.FirstUser, Users: walls.Users,
-		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
+		Memory: walls.Memory, Pids: walls.Pids, Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
 	})
 	if err == nil {
 		err = w.await(ctx, up)

@@ -1,0 +1,16 @@
+#!/bin/sh
+# In the machine of test-v2.sh: runs the tests of cells with either driver of control groups.
+set -eu
+uname -r
+findmnt -no FSTYPE,OPTIONS /sys/fs/cgroup
+docker load -q </dev/vdc
+cd /test/runner/cells
+for driver in systemd cgroupfs; do
+  sed "s/^{/{\"exec-opts\": [\"native.cgroupdriver=$driver\"], /" -i.before /etc/docker/daemon.json
+  systemctl reset-failed docker
+  systemctl restart docker
+  mv /etc/docker/daemon.json.before /etc/docker/daemon.json
+  docker info --format '{{.ServerVersion}}, cgroup v{{.CgroupVersion}}, driver {{.CgroupDriver}}'
+  PATH=$PATH:/test HOME=/root cells.test -test.v -test.run "$(cat /test/tests)" || true
+  echo "DONE $driver"
+done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # In the machine of test-v2.sh: runs the tests of cells with either driver of control groups.
 set -eu
-uname -r
+uname -rv
 findmnt -no FSTYPE,OPTIONS /sys/fs/cgroup
 docker load -q </dev/vdc
 cd /test/runner/cells
@@ -11,6 +11,6 @@ for driver in systemd cgroupfs; do
   systemctl restart docker
   mv /etc/docker/daemon.json.before /etc/docker/daemon.json
   docker info --format '{{.ServerVersion}}, cgroup v{{.CgroupVersion}}, driver {{.CgroupDriver}}'
-  PATH=$PATH:/test HOME=/root cells.test -test.v -test.run "$(cat /test/tests)" || true
+  NOTEBOX_TEST_IMAGE=$(cat /test/ref) HOME=/root /test/cells.test -test.v -test.run "$(cat /test/tests)" || true
   echo "DONE $driver"
 done

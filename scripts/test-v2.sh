@@ -50,8 +50,8 @@ work=$(mktemp -d -p "$cache")
 trap 'rm -rf -- "$work"' EXIT
 printf '%s' "$tests" >"$work/tests"
 printf '%s' "$ref" >"$work/ref"
-(cd "$root" && go test -c -o "$work/cells.test" ./runner/cells)
-tar -cf "$work/tests.tar" -C "$work" tests ref cells.test -C "$root/scripts/v2" guest.sh -C "$root" runner/cells/testdata runner/docker/testdata
+(cd "$root" && go test -c -o "$work/cells.test" ./runner/cells && go test -c -o "$work/supervisor.test" ./environments/supervisor)
+tar -cf "$work/tests.tar" -C "$work" tests ref cells.test supervisor.test -C "$root/scripts/v2" guest.sh -C "$root" runner/cells/testdata runner/docker/testdata
 
 # What has /dev/kvm without these may still not run any kernel.
 accel=tcg,thread=multi
@@ -62,7 +62,7 @@ timeout "$timeout_seconds" qemu-system-x86_64 -accel "$accel" -cpu max -smp 2 -m
   -drive "file=$disk,if=virtio,format=raw,snapshot=on" \
   -drive "file=$work/tests.tar,if=virtio,format=raw,readonly=on" \
   -drive "file=$image,if=virtio,format=raw,readonly=on" \
-  </dev/null 2>&1 | tr -d '\r' | tee "$cache/log" |
+  </dev/null 2>&1 | sed -u 's/\r$//' | tee "$cache/log" |
   awk '/^DONE / { done++ }
     /, driver / { driver = $NF; print > "/dev/stderr" }
     /^ *--- PASS: / { print driver "/" $3, "pass"; fflush() }

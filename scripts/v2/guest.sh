@@ -1,8 +1,11 @@
 #!/bin/sh
-# In the machine of test-v2.sh: runs the tests of cells with either driver of control groups.
+# In the machine of test-v2.sh: runs the supervisor's own test, and then those of cells in
+# Docker with either driver of control groups.
 set -eu
 uname -rv
 findmnt -no FSTYPE,OPTIONS /sys/fs/cgroup
+echo "supervisor, driver none"
+systemd-run --quiet --scope -p Delegate=yes env NOTEBOX_TEST_DELEGATED=1 /test/supervisor.test -test.v -test.run '^TestUnified$' || true
 docker load -q </dev/vdc
 cd /test/runner/cells
 for driver in systemd cgroupfs; do

@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build stores browser clients pages bench soak load fuzz lint test-go test-harness test-short test-cells test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo check test serve image images build stores browser clients pages bench soak load fuzz lint test-go test-harness test-short test-cells test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,9 @@ test-short: stores browser clients
 
 test-cells: images ## the tests of sandboxes, in cells; the service's own with NOTEBOX_TEST_ISOLATION=cell go test ./tests/…
 	go test -count 1 -timeout 30m ./runner/cells ./environments/supervisor/...
+
+test-v2: ## boot a machine with cgroup v2 in QEMU, and test the walls and limits of cells there
+	@scripts/test-v2.sh
 
 test-adversarial: images ## send every bad input to the real service, and have every fault, a line a case; ARGS="-cases 'A.*|C8' -show"
 	@scripts/test-adversarial.sh $(ARGS)
@@ -94,4 +97,4 @@ update-golden: images ## rewrite the golden files of the tests; look at the diff
 	go test ./notebook ./runner/docker ./server -update
 
 clean: ## remove what was built here; images, stored files and state stay
-	rm -rf bin .venv .stores .clients
+	rm -rf bin .venv .stores .clients .v2

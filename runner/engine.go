@@ -51,6 +51,7 @@ type Host interface {
 // Walls are what a worker is told of the cells that it is to make.
 type Walls struct {
 	FirstUser, Users int               // the ids that are the worker's alone
+	Memory, Pids     int64             // limits of the worker itself, if its container has none
 	Masked, ReadOnly []string          // files and folders
 	Sysctls          map[string]string // of the cell's network
 	Seccomp          []byte            // a profile in the form of Docker's

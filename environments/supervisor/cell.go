@@ -219,7 +219,8 @@ func (c *cell) send(ours *net.UnixConn) {
 	}
 }
 
-// admit waits for the cell's first byte, puts its process into the groups, and lets it go on.
+// admit waits for the cell's first byte, sees that its process is in the groups, and lets it
+// go on.
 func (c *cell) admit(ours *net.UnixConn) (*process, error) {
 	done := make(chan struct{})
 	defer close(done)

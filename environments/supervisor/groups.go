@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 )
 
 const (
-	// groupsFolder is where the service has put a part of the host's control groups, a
-	// folder for each controller. All workers of a service share it.
+	// groupsFolder is where the service has put a part of the host's control groups: on
+	// version 1 a folder for each controller. All workers of a service share it.
 	groupsFolder = "/run/groups"
 	// workerPrefix is what the name of each worker's group begins with.
 	workerPrefix = "worker-"
@@ -30,23 +31,34 @@ const (
 // controllers of cgroup v1 that cells have groups of. The first one's folder has the lock.
 var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
 
-// groups are the control groups of this worker's cells, version 1.
+// groups are the control groups of this worker's cells.
 type groups struct {
-	folder string // of all workers
-	name   string // this worker's
-	lock   *os.File
+	// own are the groups that cells' are in, by where a cell finds its part, below
+	// /sys/fs/cgroup: a controller, or "" on version 2.
+	own     map[string]string
+	unified bool     // version 2
+	lock    *os.File // on version 1: of this worker's group
 }
 
-// newGroups makes a group of that name for this worker, and removes those of workers that are
-// no more.
-func newGroups(folder, name string) (*groups, error) {
+// newGroups makes this worker's groups.
+func newGroups(folder string, setup wire.Setup) (*groups, error) {
+	if _, err := os.Stat(filepath.Join(folder, "cgroup.controllers")); err == nil {
+		return newUnified(folder, setup)
+	}
+	return newDivided(folder, workerPrefix+setup.Name)
+}
+
+// newDivided makes a group of that name of each controller, and removes those of workers that
+// are no more.
+func newDivided(folder, name string) (*groups, error) {
+	g := &groups{own: map[string]string{}}
 	for _, controller := range controllers {
 		if _, err := os.Stat(filepath.Join(folder, controller, "cgroup.procs")); err != nil {
 			return nil, fmt.Errorf("cgroup v1 with the controller %s: %w", controller, err)
 		}
+		g.own[controller] = filepath.Join(folder, controller, name)
 	}
-	g := &groups{folder: folder, name: workerPrefix + name}
-	if err := g.sweep(); err != nil {
+	if err := sweep(folder); err != nil {
 		return nil, err
 	}
 	if err := g.mkdir(); err != nil {
@@ -61,8 +73,8 @@ func newGroups(folder, name string) (*groups, error) {
 }
 
 // sweep removes the groups of workers that have ended: nobody has their lock.
-func (g *groups) sweep() error {
-	others, err := filepath.Glob(filepath.Join(g.folder, controllers[0], workerPrefix+"*"))
+func sweep(folder string) error {
+	others, err := filepath.Glob(filepath.Join(folder, controllers[0], workerPrefix+"*"))
 	if err != nil {
 		return err
 	}
@@ -74,7 +86,7 @@ func (g *groups) sweep() error {
 		free := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 		if free && time.Since(modified(lock)) > time.Second { // one that begins has not locked yet
 			for _, controller := range controllers {
-				removeTree(filepath.Join(g.folder, controller, filepath.Base(other)))
+				removeTree(filepath.Join(folder, controller, filepath.Base(other)))
 			}
 		}
 		lock.Close()
@@ -101,57 +113,41 @@ func removeTree(path string) {
 	_ = unix.Rmdir(path)
 }
 
-func (g *groups) path(controller string, more ...string) string {
-	return filepath.Join(append([]string{g.folder, controller, g.name}, more...)...)
-}
-
-// folders are this worker's groups by their controllers, which the zygote keeps a view of:
-// a cell sees its own, as a container does.
-func (g *groups) folders() map[string]string {
-	all := map[string]string{}
-	for _, controller := range controllers {
-		all[controller] = g.path(controller)
-	}
-	return all
+func (g *groups) path(place string, more ...string) string {
+	return filepath.Join(append([]string{g.own[place]}, more...)...)
 }
 
 func name(cell uint32) string { return "cell-" + strconv.FormatUint(uint64(cell), 10) }
 
-// mkdir makes a group of each controller. Two of these may be in one place, as links.
+// mkdir makes a group in each place. Two of these may be one, as links.
 func (g *groups) mkdir(more ...string) error {
-	for _, controller := range controllers {
-		if err := os.Mkdir(g.path(controller, more...), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	for place := range g.own {
+		if err := os.Mkdir(g.path(place, more...), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
 	return nil
 }
 
-// make makes the groups of a cell, with its limits.
-func (g *groups) make(cell uint32, o wire.Open) error {
-	if err := g.mkdir(name(cell)); err != nil {
-		return err
-	}
-	memory := strconv.FormatInt(o.Memory, 10)
-	for _, set := range []struct{ controller, file, value string }{
-		{"memory", "memory.limit_in_bytes", memory},
-		{"memory", "memory.memsw.limit_in_bytes", memory}, // memory and swap together: no swap
-		{"memory", "memory.swappiness", "0"},
-		{"cpu", "cpu.cfs_period_us", strconv.Itoa(cpuPeriod)},
-		{"cpu", "cpu.cfs_quota_us", strconv.FormatInt(int64(o.CPUs*cpuPeriod), 10)},
-		{"pids", "pids.max", strconv.FormatInt(o.Pids, 10)},
-	} {
-		err := write(g.path(set.controller, name(cell), set.file), set.value)
-		// A host without accounting of swap has no such file, and its containers have no such limit.
-		if err != nil && !(set.file == "memory.memsw.limit_in_bytes" && errors.Is(err, fs.ErrNotExist)) {
+// limit is what is written to a file of a group.
+type limit struct{ place, file, value string }
+
+// noSwap are the limits that a host without accounting of swap has no file for. Its containers
+// have no such limit either.
+var noSwap = []string{"memory.memsw.limit_in_bytes", "memory.swap.max"}
+
+// limit sets limits of the groups of that name.
+func (g *groups) limit(name string, limits []limit) error {
+	for _, l := range limits {
+		err := write(g.path(l.place, name, l.file), l.value)
+		if err != nil && !(slices.Contains(noSwap, l.file) && errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
 	}
 	return nil
 }
 
-// write writes a value to a file that is there: it makes none, which the kernel would refuse
-// with another error than that there is none.
+// write writes to a file that the kernel has made, or finds that it has not.
 func write(path, value string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -161,10 +157,35 @@ func write(path, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// join puts a process into the groups of a cell.
+// make makes the groups of a cell, with its limits.
+func (g *groups) make(cell uint32, o wire.Open) error {
+	if err := g.mkdir(name(cell)); err != nil {
+		return err
+	}
+	if g.unified {
+		return g.makeUnified(name(cell), o)
+	}
+	memory := strconv.FormatInt(o.Memory, 10)
+	return g.limit(name(cell), []limit{
+		{"memory", "memory.limit_in_bytes", memory},
+		{"memory", "memory.memsw.limit_in_bytes", memory}, // memory and swap together: no swap
+		{"memory", "memory.swappiness", "0"},
+		{"cpu", "cpu.cfs_period_us", strconv.Itoa(cpuPeriod)},
+		{"cpu", "cpu.cfs_quota_us", quota(o)},
+		{"pids", "pids.max", strconv.FormatInt(o.Pids, 10)},
+	})
+}
+
+// quota of processor time in each cpuPeriod, microseconds.
+func quota(o wire.Open) string { return strconv.FormatInt(int64(o.CPUs*cpuPeriod), 10) }
+
+// join puts a process into the groups of a cell. On version 2 it was born there.
 func (g *groups) join(cell uint32, pid int) error {
-	for _, controller := range controllers {
-		if err := write(g.path(controller, name(cell), "cgroup.procs"), strconv.Itoa(pid)); err != nil {
+	if g.unified {
+		return nil
+	}
+	for place := range g.own {
+		if err := write(g.path(place, name(cell), "cgroup.procs"), strconv.Itoa(pid)); err != nil {
 			return err
 		}
 	}
@@ -173,8 +194,12 @@ func (g *groups) join(cell uint32, pid int) error {
 
 // keep has those who look at the host see that a cell is a session's.
 func (g *groups) keep(cell uint32) {
-	for _, controller := range controllers {
-		_ = os.Rename(g.path(controller, name(cell)), g.path(controller, keptName(cell)))
+	if g.unified { // whose groups cannot be renamed
+		_ = unix.Setxattr(g.path("", name(cell)), "user.notebox.session", nil, 0)
+		return
+	}
+	for place := range g.own {
+		_ = os.Rename(g.path(place, name(cell)), g.path(place, keptName(cell)))
 	}
 }
 
@@ -183,8 +208,8 @@ func keptName(cell uint32) string { return "session-" + strconv.FormatUint(uint6
 // remove removes the groups of a cell that has ended.
 func (g *groups) remove(cell uint32) error {
 	var all []error
-	for _, controller := range controllers {
-		for _, path := range []string{g.path(controller, name(cell)), g.path(controller, keptName(cell))} {
+	for place := range g.own {
+		for _, path := range []string{g.path(place, name(cell)), g.path(place, keptName(cell))} {
 			err := unix.Rmdir(path)
 			for tries := 0; err == unix.EBUSY && tries < removeTries; tries++ {
 				time.Sleep(removePause)

@@ -13,13 +13,15 @@ import (
 // TestWithoutAccountingOfSwap: a host that has none has no such file, and its cells have no such
 // limit.
 func TestWithoutAccountingOfSwap(t *testing.T) {
-	g := &groups{folder: t.TempDir(), name: "worker-a"}
+	folder := t.TempDir()
+	g := &groups{own: map[string]string{}}
 	for controller, files := range map[string][]string{
 		"memory":  {"memory.limit_in_bytes", "memory.swappiness"},
 		"cpu":     {"cpu.cfs_period_us", "cpu.cfs_quota_us"},
 		"cpuacct": nil,
 		"pids":    {"pids.max"},
 	} {
+		g.own[controller] = filepath.Join(folder, controller)
 		require.NoError(t, os.MkdirAll(g.path(controller, "cell-1"), 0o755))
 		for _, file := range files {
 			require.NoError(t, os.WriteFile(g.path(controller, "cell-1", file), nil, 0o644))

@@ -163,7 +163,7 @@ func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 	if err != nil {
 		return fmt.Errorf("seccomp: %w", err)
 	}
-	groups, err := newGroups(groupsFolder, setup.Name)
+	groups, err := newGroups(groupsFolder, setup)
 	if err != nil {
 		return fmt.Errorf("control groups: %w", err)
 	}

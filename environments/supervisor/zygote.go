@@ -75,7 +75,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	z.process.ExtraFiles = []*os.File{theirs}
 	z.process.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC |
-			syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | syscall.CLONE_NEWCGROUP,
+			syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET,
 		UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true,
 		Credential: &syscall.Credential{},
 		Setsid:     true,
@@ -85,7 +85,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	if err != nil {
 		return nil, err
 	}
-	message, err := json.Marshal(commonOf(setup, filter, g.folders()))
+	message, err := json.Marshal(commonOf(setup, filter, g.own))
 	if err == nil {
 		err = z.send(message, nil)
 	}
@@ -210,12 +210,22 @@ func (z *zygote) fork(c *cell) (*net.UnixConn, *os.File, error) {
 		return nil, nil, err
 	}
 	defer word.Close()
+	rights := []int{pair[1], int(word.Fd())}
+	group, err := c.s.groups.birthplace(c.number)
+	if err != nil {
+		words.Close()
+		return nil, nil, err
+	}
+	if group != nil {
+		defer group.Close()
+		rights = append(rights, int(group.Fd()))
+	}
 	z.mu.Lock()
 	z.cells[c.number] = c
 	z.mu.Unlock()
 	message, err := json.Marshal(birth{Cell: c.number, Mounts: c.open.Mounts, Group: name(c.number)})
 	if err == nil {
-		err = z.send(message, unix.UnixRights(pair[1], int(word.Fd())))
+		err = z.send(message, unix.UnixRights(rights...))
 	}
 	if err != nil {
 		words.Close()

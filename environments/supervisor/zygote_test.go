@@ -28,7 +28,7 @@ func TestZygoteHasNoToken(t *testing.T) {
 	for name := range have {
 		fields = append(fields, name)
 	}
-	require.ElementsMatch(t, []string{"modules", "filter", "masked", "read_only", "sysctls", "groups"}, fields, "those of Setup in harness/cell/zygote.py")
+	require.ElementsMatch(t, []string{"kernel", "modules", "filter", "masked", "read_only", "sysctls", "groups"}, fields, "those of Setup in harness/cell/zygote.py")
 	encoded, err := json.Marshal(token)
 	require.NoError(t, err)
 	require.NotContains(t, string(message), string(token))

@@ -76,10 +76,11 @@ func newEngineOf(t testing.TB, service string, o cells.Options) *cells.Engine {
 	return e
 }
 
-// tidy removes the control groups that a service has had, as far as nothing is in them.
+// tidy removes the control groups that a service has had, as far as nothing is in them. On
+// version 2 Docker has removed all but the service's own.
 func tidy(service string) {
-	for _, pattern := range []string{"worker-*/*-*", "worker-*", ""} {
-		groups, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup/*/notebox", service, pattern))
+	for _, pattern := range []string{"*/notebox/SERVICE/worker-*/*-*", "*/notebox/SERVICE/worker-*", "*/notebox/SERVICE", "notebox/SERVICE"} {
+		groups, _ := filepath.Glob("/sys/fs/cgroup/" + strings.ReplaceAll(pattern, "SERVICE", service))
 		for _, group := range groups {
 			_ = syscall.Rmdir(group)
 		}
@@ -89,17 +90,33 @@ func tidy(service string) {
 // left asks the host's kernel: a cell is there as long as its control group is, or, if its
 // worker is no more, as long as a process is in it.
 func left(t *testing.T, service string) (names []string) {
-	paths, err := filepath.Glob("/sys/fs/cgroup/memory/notebox/" + service + "/worker-*/*-*")
-	require.NoError(t, err)
-	for _, path := range paths {
-		worker := strings.TrimPrefix(filepath.Base(filepath.Dir(path)), "worker-")
-		processes, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
-		if len(processes) > 0 || exec.Command("docker", "inspect", worker).Run() == nil {
-			names = append(names, worker+"-"+filepath.Base(path))
+	for _, pattern := range []string{
+		"memory/notebox/" + service + "/worker-*/*-*",
+		"notebox/" + service + "/*/cell-*", // version 2
+		"notebox.slice/notebox-" + strings.ReplaceAll(service, "-", "_") + ".slice/docker-*.scope/cell-*",
+	} {
+		paths, err := filepath.Glob("/sys/fs/cgroup/" + pattern)
+		require.NoError(t, err)
+		for _, path := range paths {
+			processes, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+			worker, err := exec.Command("docker", "inspect", "--format", "{{slice .Name 1}}", containerOf(path)).Output()
+			if len(processes) == 0 && err != nil {
+				continue
+			}
+			cell := filepath.Base(path)
+			if _, err := syscall.Getxattr(path, "user.notebox.session", nil); err == nil {
+				cell = strings.Replace(cell, "cell", "session", 1)
+			}
+			names = append(names, strings.TrimSpace(string(worker))+"-"+cell)
 		}
 	}
 	slices.Sort(names)
 	return names
+}
+
+// containerOf is the name or id of the one that a cell's control group belongs to.
+func containerOf(path string) string {
+	return strings.NewReplacer("worker-", "", "docker-", "", ".scope", "").Replace(filepath.Base(filepath.Dir(path)))
 }
 
 // testLog writes the log of a test that fails.

@@ -65,7 +65,7 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	}
 	err = w.link.SendJSON(wire.KindSetup, 0, wire.Setup{
 		Name: sandbox.ID(), Token: token, Kernel: env.Kernel.Spec(), Modules: modules, FirstUser: walls.FirstUser, Users: walls.Users,
-		Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
+		Memory: walls.Memory, Pids: walls.Pids, Masked: walls.Masked, ReadOnly: walls.ReadOnly, Sysctls: walls.Sysctls, Seccomp: walls.Seccomp,
 	})
 	if err == nil {
 		err = w.await(ctx, up)

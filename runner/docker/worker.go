@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/system"
 
 	supervision "notebox/environments/supervisor/wire"
 	"notebox/runner"
@@ -49,9 +50,9 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 	switch {
 	case err != nil:
 		return nil, nil, runner.Walls{}, err
-	case info.CgroupVersion != "1" || info.CgroupDriver != "cgroupfs":
+	case info.CgroupVersion != "2" && info.CgroupDriver != "cgroupfs":
 		return nil, nil, runner.Walls{}, unavailable("this host cannot have cells", fmt.Errorf(
-			"cells need cgroup v1 and the driver cgroupfs so far; the Docker daemon has v%s and %s", info.CgroupVersion, info.CgroupDriver))
+			"cells on cgroup v1 need the driver cgroupfs; the Docker daemon has %s", info.CgroupDriver))
 	}
 	profile, err := workerProfile()
 	if err != nil {
@@ -64,7 +65,9 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 		c.Labels[labelToken] = string(token)
 		err := e.createAlone(ctx, name, workerUsers, c, func(user int) *container.HostConfig {
 			first = user
-			return e.workerHost(profile)
+			h := e.workerHost(profile)
+			e.setGroups(h, info)
+			return h
 		})
 		if err != nil {
 			return nil, err
@@ -77,6 +80,8 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 	return s, token, runner.Walls{
 		FirstUser: first,
 		Users:     workerUsers,
+		Memory:    workerMemory,
+		Pids:      workerPids,
 		Masked:    masked(int(e.cores.Load())),
 		ReadOnly:  readOnly,
 		Sysctls:   sysctls(),
@@ -140,11 +145,29 @@ func (e *Engine) workerHost(profile string) *container.HostConfig {
 	h.SecurityOpt = []string{"no-new-privileges:true", "seccomp=" + profile, "apparmor=unconfined"}
 	h.MaskedPaths, h.ReadonlyPaths = []string{}, []string{}
 	h.NanoCPUs, h.PidsLimit = 0, &pids
-	h.CgroupParent = "/notebox/" + e.options.ServiceID
-	for _, controller := range controllers { // by Binds, which make what is not there
-		h.Binds = append(h.Binds, path.Join("/sys/fs/cgroup", controller, h.CgroupParent)+":"+path.Join(groupsFolder, controller))
-	}
 	return h
+}
+
+// setGroups has the worker write to its service's part of the control groups.
+func (e *Engine) setGroups(h *container.HostConfig, info system.Info) {
+	const all = "/sys/fs/cgroup"
+	h.CgroupParent = "/notebox/" + e.options.ServiceID
+	folder := h.CgroupParent
+	if info.CgroupDriver == "systemd" { // which has a slice in another one for each dash in its name
+		h.CgroupParent = "notebox-" + strings.ReplaceAll(e.options.ServiceID, "-", "_") + ".slice"
+		folder = "/notebox.slice/" + h.CgroupParent
+	}
+	// By Binds, which make what is not there.
+	if info.CgroupVersion != "2" {
+		for _, controller := range controllers {
+			h.Binds = append(h.Binds, path.Join(all, controller, folder)+":"+path.Join(groupsFolder, controller))
+		}
+		return
+	}
+	h.Binds = append(h.Binds, path.Join(all, folder)+":"+groupsFolder)
+	h.CgroupnsMode = "host" // or it would not know which group is its own
+	// Cells are in the container's group. Those limits are for the worker's own part of it.
+	h.Memory, h.MemorySwap, h.PidsLimit = 0, 0, nil
 }
 
 // workerProfile is the sandboxes' with what walls are built with.

@@ -59,15 +59,21 @@ def build(groups: dict[str, str], masked: list[str]) -> None:
     mount("tmpfs", root + GROUPS, "tmpfs", _QUIET, "size=64k")
     for controller, folder in groups.items():
         os.makedirs(f"{root}/sys/fs/cgroup/{controller}")
-        os.mkdir(f"{root}{GROUPS}/{controller}")
-        bind(folder, f"{root}{GROUPS}/{controller}")
-        restrict(f"{root}{GROUPS}/{controller}", _QUIET | MS_NOEXEC | MS_RDONLY)
+        of_worker = root + group(controller)
+        os.mkdir(of_worker)
+        bind(folder, of_worker)
+        restrict(of_worker, _QUIET | MS_NOEXEC | MS_RDONLY)
     mount("proc", f"{root}/proc", "proc", _QUIET | MS_NOEXEC)
     for path in masked:
         if path.startswith("/sys/") and os.path.isdir(root + path):
             bind(root + EMPTY, root + path)
     restrict(root, _QUIET | MS_RDONLY)
     pivot_root(root)
+
+
+def group(controller: str) -> str:
+    """Return where the worker's control group of a controller is, or, by "", that of version 2."""
+    return f"{GROUPS}/{controller or 'unified'}"
 
 
 def _from_image(entry: str, root: str) -> None:

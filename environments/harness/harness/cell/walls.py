@@ -107,7 +107,7 @@ def build(setup: Setup, birth: Birth) -> None:
     mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts)
     mount("mqueue", "/dev/mqueue", "mqueue", _QUIET)
     for controller in setup.groups:
-        bind(f"{tree.GROUPS}/{controller}/{birth.group}", f"/sys/fs/cgroup/{controller}")
+        bind(f"{tree.group(controller)}/{birth.group}", f"/sys/fs/cgroup/{controller}")
     unmount(tree.GROUPS)
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     call("capset", header, struct.pack("6I", _KEPT, _KEPT, 0, 0, 0, 0))

@@ -3,8 +3,8 @@
 1. The supervisor (environments/supervisor) says how cells are to be. The zygote makes the tree
    of files that all of them see, and imports what runs are going to.
 2. For each cell a message comes, with a stream and a pipe for last words. The zygote forks.
-   The child says hello, so that the supervisor sees who it is and puts it into its control
-   groups; then it builds its walls (walls.py) and is the harness of a sandbox.
+   The child says hello, so that the supervisor sees who it is and, on version 1, puts it into
+   its control groups; then it builds its walls (walls.py) and is the harness of a sandbox.
 3. The zygote tells how each child ended. It does nothing else: each page that it writes to
    is copied, and each thread that it had would be missing in its children.
 """
@@ -26,7 +26,7 @@ import tempfile
 import traceback
 
 from harness.cell import immortal, tree, walls
-from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, mount, unmount
+from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, fork, mount, unmount
 from harness.kernel import warm
 from harness.kernel.choice import PYTHON
 from harness.system import names, privileges, sockets
@@ -144,7 +144,6 @@ class Nursery:
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         self._cells: dict[int, int] = {}  # by process
         self._woken, wake = os.pipe()
         for fd in (self._woken, wake):
@@ -178,24 +177,24 @@ class Nursery:
                 self._control.send(b"%d %d" % (self._cells.pop(pid, 0), status))
 
     def _fork(self) -> walls.Birth | None:
-        """Fork a cell, into a pid namespace of its own; return in it what it was told. If the
-        host does not let this one fork, the supervisor sees the end of the cell's stream."""
-        message, more, _, _ = self._control.recvmsg(MAX_MESSAGE, socket.CMSG_SPACE(2 * _FD.size))
+        """Fork a cell, into a pid namespace of its own and, on version 2, its control group;
+        return in it what it was told."""
+        message, more, _, _ = self._control.recvmsg(MAX_MESSAGE, socket.CMSG_SPACE(3 * _FD.size))
         if not message:
             os._exit(0)
-        stream, words = (fd for (fd,) in _FD.iter_unpack(more[0][2]))
+        descriptors = [fd for (fd,) in _FD.iter_unpack(more[0][2])]
+        stream, words, *group = descriptors
         birth = walls.Birth(**json.loads(message))
         try:
-            os.unshare(os.CLONE_NEWPID)
-            pid = os.fork()
-        except OSError as e:
+            pid = fork(os.CLONE_NEWPID, *group)
+        except OSError as e:  # the supervisor sees the end of the stream
             os.write(words, f"the zygote cannot fork: {e}\n".encode())
             pid = -1
         if pid:
-            self._cells[pid] = birth.cell
-            os.setns(self._own, os.CLONE_NEWPID)
-            os.close(stream)
-            os.close(words)
+            if pid > 0:
+                self._cells[pid] = birth.cell
+            for fd in descriptors:
+                os.close(fd)
             return None
         try:
             self._leave(stream, words)

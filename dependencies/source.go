@@ -41,7 +41,7 @@ func (s *source) reach(ctx context.Context) error {
 
 // unreached returns why a client did not get to the registry; message is its words. If
 // the service gets there, it is the set's affair: one caller's package, whose files are
-// if nobody answers, shuts the registry for nobody else.
+// where nobody answers, shuts the registry for nobody else.
 func (s *source) unreached(ctx context.Context, message string) error {
 	if err := s.look(ctx); err != nil {
 		return err

@@ -129,7 +129,7 @@ func (r *refusal) Unwrap() error { return r.cause }
 func (p *Proxy) allow(address string) error {
 	host, service, err := net.SplitHostPort(address)
 	port, perr := strconv.ParseUint(service, 10, 16)
-	// A port in another form, 0443, would be another host's to who compares texts.
+	// Destinations are compared as texts: 0443 and 443 must not be two of them.
 	if err != nil || perr != nil || service != strconv.FormatUint(port, 10) || port == 0 || host == "" {
 		return &refusal{status: http.StatusBadRequest, text: "the destination must be a host and a port"}
 	}

@@ -41,7 +41,7 @@ type plan struct {
 	environment *environments.Environment
 	inputs      *Inputs // their URLs are not fetched yet
 	entrypoint  string  // the program's file below /mnt/data; "" for code
-	language    string  // that a notebook says; "" if there is no notebook, or it says none
+	language    string  // the notebook's; "" if it names none, or there is no notebook
 	linkImages  bool
 	started     time.Time
 	base        string     // what links start with
@@ -139,7 +139,7 @@ func (x *Executor) makePlan(ctx context.Context, o *Order, caller *access.Caller
 	return p, err
 }
 
-// readLanguage sets the plan's language; a notebook is read in turns with others'.
+// readLanguage sets the plan's language. Only so many large notebooks are read at one time.
 func (x *Executor) readLanguage(ctx context.Context, p *plan, o *Order, book []byte, caller *access.Caller) error {
 	if book == nil {
 		return nil

@@ -30,7 +30,7 @@ type SessionInfo struct {
 	Language string // "" where its environment is not there any more
 }
 
-// FindSession returns a session of a caller. Its error is a *runner.GoneError where the
+// FindSession returns a session of a caller. Its error is a *runner.GoneError if the
 // session is over, and runner.ErrNoSession if there was none.
 func (x *Executor) FindSession(caller *access.Caller, id string) (*Session, error) {
 	if err := x.SessionsOffered(); err != nil {

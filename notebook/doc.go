@@ -30,6 +30,6 @@
 //
 // A Decoder does the same for single outputs while a run goes on. It remembers
 // which names it gave to which bytes, so that the final Result names the same
-// image the same, and if a stream's cursor is, so that each piece says what it
+// image the same, and where a stream's cursor is, so that each piece says what it
 // replaces. Text renders a Result for a model to read.
 package notebook

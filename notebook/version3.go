@@ -48,8 +48,8 @@ func upgrade(doc object) (object, error) {
 	return doc.set("cells", append(cells, ']')), nil
 }
 
-// cellsOf3 calls fn for each cell of all worksheets, of both at most MaxCells. fn may return
-// errStop.
+// cellsOf3 calls fn for each cell of all worksheets. There may be MaxCells worksheets, and
+// MaxCells cells in all. fn may return errStop.
 func cellsOf3(doc object, opts []jsontext.Options, fn func(field string, cell jsontext.Value) error) error {
 	sheets := doc.get("worksheets")
 	if sheets == nil {
@@ -58,7 +58,7 @@ func cellsOf3(doc object, opts []jsontext.Options, fn func(field string, cell js
 	count, stopped := 0, false
 	return elements(sheets, opts, func(i int, sheet jsontext.Value) error {
 		if i == MaxCells {
-			return invalid("worksheets", "holds more than %d", MaxCells)
+			return invalid("", "has more than %d worksheets", MaxCells)
 		}
 		field := fmt.Sprintf("worksheets[%d]", i)
 		cells := lookup(sheet, "cells")
@@ -67,7 +67,7 @@ func cellsOf3(doc object, opts []jsontext.Options, fn func(field string, cell js
 		}
 		err := elements(cells, opts, func(j int, cell jsontext.Value) error {
 			if count++; count > MaxCells {
-				return invalid("worksheets", "hold more than %d cells", MaxCells)
+				return invalid("", "has more than %d cells", MaxCells)
 			}
 			err := fn(fmt.Sprintf("%s.cells[%d]", field, j), cell)
 			stopped = errors.Is(err, errStop)

@@ -54,7 +54,7 @@ func (c *Console) Close() error { return c.talk.Close() }
 // Lines is where a person's lines come from.
 type Lines interface {
 	// Line returns the next, without its end: ErrInterrupted if it was given up, io.EOF
-	// where there will be none, and ctx's error when that ends.
+	// if there will be none, and ctx's error when that ends.
 	Line(ctx context.Context, prompt string) (string, error)
 }
 

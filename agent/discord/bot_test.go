@@ -147,7 +147,7 @@ func (w *world) config(t *testing.T, change func(*discord.Config), dialogues ...
 	return c
 }
 
-// wait waits for messages if they are due.
+// wait waits until the channel where has its messages.
 func (w *world) wait(t *testing.T, where string, count int) []discordtest.Sent {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(w.Sent(where)) >= count }, patience, pause, "%s", w.log)

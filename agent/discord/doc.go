@@ -20,7 +20,7 @@
 //     what is larger, or cannot be fetched, is a link.
 //
 // The command /run runs code itself, without the model: given with the command, or in
-// a dialogue if there is room for lines.
+// a dialogue, which has room for lines.
 //
 // Rate limits are discordgo's affair: it counts what Discord says of each route, and
 // waits. So is the gateway: it resumes after a break.

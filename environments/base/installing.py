@@ -231,11 +231,11 @@ def leave_hosts(urls: Iterable[str]) -> None:
 
 
 def leave_packages(packages: Iterable[tuple[str, str]]) -> None:
-    """Say what the layer has: names and versions. Raises Unresolvable for what is neither."""
+    """Say what the layer has: names and versions. Raises Unresolvable if one is malformed."""
     packages = sorted(set(packages))
     for name, version in packages:
         if not (NAME.fullmatch(name) and VERSION.fullmatch(version)):
-            raise Unresolvable(f"{name[:250]} {version[:250]}: no name and version of a package")
+            raise Unresolvable(f"{name[:250]} {version[:250]} is not a package's name and version")
     listed = [{"name": name, "version": version} for name, version in packages]
     Path(DATA, "resolved.json").write_text(json.dumps({"packages": listed}) + "\n")
 

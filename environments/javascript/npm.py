@@ -14,7 +14,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 FOLDER = "/opt/installers"
 sys.path.append(FOLDER)
@@ -54,7 +53,11 @@ ONLY_FILES = (
     "--allow-git=none",
     "--allow-file=none",
     "--allow-directory=none",
+    "--omit-lockfile-registry-resolved=false",  # what is looked at afterwards
 )
+NAME = re.compile(ENTRY.pattern.partition("(?:@([")[0], re.I)
+DEFAULT = "default"  # is no scope
+VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?", re.ASCII)
 # A version, a range of them or a tag: what else names a package is a URL, a path, or an
 # alias of such a name.
 OF_REGISTRY = re.compile(r"(?:npm:[^:]*|[^:/]*)")
@@ -100,16 +103,32 @@ def here() -> list[str]:
 
 def registries() -> list[str]:
     """Return the URLs that npm would ask, of scopes too."""
+    return sorted(set(known_registries().values()))
+
+
+def known_registries(env: dict[str, str] | None = None) -> dict[str, str]:
+    """Return the registry's URL of each scope, such as @a, that has one; "" is the others'."""
     told = subprocess.run(
         [NPM, "config", "list", "--json"],
-        env=environment(),
+        env=env or environment(),
         cwd=installing.DATA,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=True,
     )
     found: dict[str, Any] = json.loads(told.stdout)
-    return sorted({v for k, v in found.items() if k == "registry" or k.endswith(":registry")})
+    return {
+        key.removesuffix("registry").removesuffix(":"): url
+        for key, url in found.items()
+        if key == "registry" or key.endswith(":registry")
+    }
+
+
+def default_registry() -> str:
+    """Return the registry that npm has without settings. It asks the operator's in its place."""
+    env = {k: v for k, v in os.environ.items() if not k.lower().startswith("npm_config_")}
+    none = {"npm_config_userconfig": os.devnull, "npm_config_globalconfig": os.devnull}
+    return known_registries(env | none)[""]
 
 
 def alone() -> dict[str, str]:
@@ -147,8 +166,8 @@ def install(request: Request) -> None:
     package["dependencies"] = {name: chosen.get(name, spec) for name, spec in asked.items()}
     with full_is_too_large(request.max_bytes):
         (work / "package.json").write_text(json.dumps(package, sort_keys=True) + "\n")
-    leave_layer(str(work), request.max_bytes)
     leave_packages((name, version) for name, version, _ in found)
+    leave_layer(str(work), request.max_bytes)
 
 
 def wanted(entries: list[str]) -> dict[str, str]:
@@ -188,11 +207,13 @@ def resolved(work: Path, builds: bool) -> list[tuple[str, str, bool]]:
     """
     lock = json.loads((work / "node_modules/.package-lock.json").read_text())
     found = []
-    known = registries()
     installed = {path.rpartition("node_modules/")[2] for path in lock["packages"]}
     shrinkwraps = [
-        path for path in lock["packages"] if (work / path / "npm-shrinkwrap.json").is_file()
+        path
+        for path, package in lock["packages"].items()
+        if package.get("hasShrinkwrap") or (work / path / "npm-shrinkwrap.json").is_file()
     ]
+    known = known_registries() | {DEFAULT: default_registry()} if shrinkwraps else {}
     for path, package in lock["packages"].items():
         before, _, name = path.rpartition("node_modules/")
         version = package.get("version")
@@ -200,36 +221,41 @@ def resolved(work: Path, builds: bool) -> list[tuple[str, str, bool]]:
         if there and not isinstance(version, str):
             raise Unresolvable(f"{name} has no version")
         if not builds:
-            must_be_of_registry(package, installed)
-            if any(path.startswith(f"{p}/node_modules/") for p in shrinkwraps):
-                must_be_at_registry(name, version, package.get("resolved"), known)
+            must_be_of_registry(name, package, installed)
+            if any(path.startswith(f"{p}/") for p in shrinkwraps):
+                must_be_at_registry(package.get("name", name), version, package, known)
         if there:
             found.append((name, version, not before))
     return found
 
 
-def must_be_at_registry(name: str, version: str, url: object, registries: list[str]) -> None:
-    """Raise Unresolvable for a package that an npm-shrinkwrap.json has come from elsewhere.
+def must_be_at_registry(
+    name: object, version: object, package: dict[str, Any], known: dict[str, str]
+) -> None:
+    """Raise Unresolvable if a lockfile inside a package names another source than the registry.
 
-    npm believes such a file, and does not ask the registry where the package is. What is
-    bundled has no URL. npm puts the registry's host in the place of its own default.
+    npm believes such a file, and does not ask the registry where the package is. Without a URL
+    npm asks for name@version, or the package is bundled.
     """
-    if url is None:
-        return
-    end = f"/{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
-    here = [registry.rstrip("/") + end for registry in registries]
-    own = {urlsplit(registry).netloc for registry in registries}
-    place = urlsplit(str(url))
-    if url not in here and (place.netloc in own or place.path != end):
+    good = isinstance(name, str) and NAME.fullmatch(name)
+    if not (good and isinstance(version, str) and VERSION.fullmatch(version)):
+        raise Unresolvable(f"{name}@{version}: {NOT_OF_REGISTRY}")
+    assert isinstance(name, str)
+    scope, _, short = name.rpartition("/")
+    end = f"/{name}/-/{short}-{version}.tgz"
+    usual = known[DEFAULT]
+    places = [known.get(scope, known[""]), usual, usual.replace("https:", "http:", 1)]
+    # Compared as texts: a URL of the same place has many forms.
+    if package.get("resolved") not in (None, *(place.rstrip("/") + end for place in places)):
         raise Unresolvable(f"{name}@{version}: {NOT_OF_REGISTRY}")
 
 
-def must_be_of_registry(package: dict[str, Any], installed: set[str]) -> None:
+def must_be_of_registry(owner: str, package: dict[str, Any], installed: set[str]) -> None:
     """Raise Unresolvable for a package that has another one installed by a URL or a path."""
     for kind in ("dependencies", "optionalDependencies", "peerDependencies"):
         wanted = package.get(kind, {})
         if not isinstance(wanted, dict):
-            raise Unresolvable(f"a package's {kind} are no names with versions")
+            raise Unresolvable(f"{owner}: its {kind} are not a list of names with versions")
         for name, spec in wanted.items():
             if name in installed and not (isinstance(spec, str) and OF_REGISTRY.fullmatch(spec)):
                 raise Unresolvable(f"{name}@{spec}: {NOT_OF_REGISTRY}")

@@ -1,7 +1,7 @@
 """Opens the fonts of a figure's usual texts, when a sandbox imports this before its run.
 
-matplotlib finds and opens the fonts of each size with the first text of that size, which is
-some milliseconds of a first figure. It remembers both.
+matplotlib finds and opens the fonts of each size with the first text of that size. That takes
+some milliseconds of a first figure. matplotlib remembers what it has found and opened.
 """
 
 from matplotlib import font_manager

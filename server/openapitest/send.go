@@ -25,7 +25,7 @@ type Service struct {
 	URL    string      // what the document's paths are below
 	Header http.Header // sent with each request: keys; may be nil
 	// Live returns, before a call is sent, what is sent in place of values in its examples,
-	// also if they are a part of a value. May be nil.
+	// also where they are a part of a value. May be nil.
 	Live func(Call) map[string]string
 }
 
@@ -51,7 +51,7 @@ func (s Service) Send(t testing.TB, c Call) Answer {
 	return answer
 }
 
-// Try sends a call, and returns as an error if the request or the answer is not as the
+// Try sends a call, and returns an error if the request or the answer is not as the
 // call's document says, or the answer is not below 400.
 func (s Service) Try(ctx context.Context, c Call) (answer Answer, err error) {
 	textTypes()

@@ -46,7 +46,7 @@ func (l *Links) FindIn(written string) (address, rest string) {
 }
 
 // Prefix is the length of the longest address that a text begins with; 0 if it begins with
-// none. It looks at all addresses, but only if one may begin.
+// none. It looks at all addresses, but only where one may begin.
 func (l *Links) Prefix(text string) (n int) {
 	if !strings.HasPrefix(text, "http") {
 		return 0

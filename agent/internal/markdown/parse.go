@@ -11,7 +11,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// endAttribute is where a node's source ends; goldmark itself knows only if it
+// endAttribute is where a node's source ends; goldmark itself knows only where it
 // begins.
 const endAttribute = "notebox-end"
 

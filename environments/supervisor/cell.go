@@ -17,6 +17,9 @@ import (
 const (
 	// startTimeout bounds a fork, which takes milliseconds on an idle machine.
 	startTimeout = 10 * time.Second
+	// stoppedEvery is how often a zygote that does not fork is asked whether somebody has
+	// stopped it.
+	stoppedEvery = 250 * time.Millisecond
 	// statusTimeout is how long the zygote may take to tell a status after the end.
 	statusTimeout = 2 * time.Second
 	// logTail is how much of a cell's last words is kept, bytes: a Python traceback.
@@ -210,12 +213,18 @@ func (c *cell) send(ours *net.UnixConn) {
 
 // admit waits for the cell's first byte, puts its process into the groups, and lets it go on.
 func (c *cell) admit(ours *net.UnixConn) (*process, error) {
-	_ = ours.SetReadDeadline(time.Now().Add(startTimeout))
 	var hello [1]byte
 	credentials := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
-	_, n, _, _, err := ours.ReadMsgUnix(hello[:], credentials)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnborn, err)
+	var n int
+	for begun := time.Now(); ; {
+		_ = ours.SetReadDeadline(time.Now().Add(stoppedEvery))
+		var err error
+		if _, n, _, _, err = ours.ReadMsgUnix(hello[:], credentials); err == nil {
+			break
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) > startTimeout || c.s.zygote.stopped() {
+			return nil, fmt.Errorf("%w: %w", errUnborn, err)
+		}
 	}
 	_ = ours.SetReadDeadline(time.Time{})
 	messages, err := unix.ParseSocketControlMessage(credentials[:n])

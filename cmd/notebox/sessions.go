@@ -76,7 +76,7 @@ func (p *program) openSessions(ctx context.Context, cfg *server.Config, admissio
 func (p *program) reap(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
 	defer cancel()
-	if p.reaped, err = p.engine.Reap(ctx); err == nil && p.reaped > 0 {
+	if p.reaped, err = p.sandboxes.Reap(ctx); err == nil && p.reaped > 0 {
 		p.log.Info("removed sandboxes that an earlier process left behind", "count", p.reaped)
 	}
 	return err

@@ -61,6 +61,10 @@ type Walls struct {
 // ErrNoImage is that there is nothing to start sandboxes of an environment from.
 var ErrNoImage = errors.New("there is no such image")
 
+// ErrWithOthers is in an *Error if a sandbox ended because what it shared with others did,
+// and another one can be had.
+var ErrWithOthers = errors.New("what the sandbox shared with others has ended")
+
 // ErrNoSandbox is that there is no sandbox to adopt.
 var ErrNoSandbox = errors.New("there is no such sandbox")
 
@@ -76,6 +80,13 @@ type Sandbox interface {
 	// It may be called more than once, also after the sandbox ended by itself.
 	// It returns when nothing is left, or the error that prevents that.
 	Kill(ctx context.Context) error
+}
+
+// Cell is a Sandbox that is one of many in a worker.
+type Cell interface {
+	Sandbox
+	// Worker is the ID of its worker.
+	Worker() string
 }
 
 // ExitError is the end of a sandbox that nobody asked for.

@@ -45,6 +45,9 @@ type Environment struct {
 	Name   string // "jupyter"
 	Image  string // a reference that the engine can start
 	Kernel Kernel // what runs in it; the zero value is the harness's own, for Python
+	// Owner is whose sandboxes share nothing but the host's kernel with another's; "" is
+	// whose may.
+	Owner string
 }
 
 // PythonKernel is the name of the kernel that the harness forks from itself.

@@ -133,8 +133,9 @@ func (s *Server) healthz(c echo.Context) error {
 }
 
 type readyReply struct {
-	Status string      `json:"status"`
-	Pool   *pool.Stats `json:"pool,omitempty"`
+	Status    string      `json:"status"`
+	Pool      *pool.Stats `json:"pool,omitempty"`
+	Isolation *Isolation  `json:"isolation,omitempty"`
 }
 
 // readyz answers GET /readyz: code could be run now. It asks for no place to run,
@@ -145,8 +146,13 @@ func (s *Server) readyz(c echo.Context) error {
 		return &problem.Error{Status: p.Status, Text: p.Text, RetryAfter: p.RetryAfter}
 	}
 	answer := readyReply{Status: "ready"}
-	if _, mayCall := s.Keys.Find(web.PresentedKey(c.Request().Header)); mayCall && s.pool != nil {
-		answer.Pool = new(s.pool())
+	if _, mayCall := s.Keys.Find(web.PresentedKey(c.Request().Header)); mayCall {
+		if s.pool != nil {
+			answer.Pool = new(s.pool())
+		}
+		if s.isolation.Kind != "" {
+			answer.Isolation = &s.isolation
+		}
 	}
 	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)
 }

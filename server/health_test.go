@@ -94,3 +94,15 @@ func TestPoolIsForCallers(t *testing.T) {
 	require.JSONEq(t, `{"status":"ready"}`, string(closed.get("/readyz").body))
 	require.Contains(t, string(closed.call(http.MethodGet, "/readyz", "X-API-Key", "one").body), shown)
 }
+
+// TestIsolationIsForCallers, and says why runs do not have what they might.
+func TestIsolationIsForCallers(t *testing.T) {
+	isolation := func(c *Config) {
+		c.Isolation = Isolation{Kind: "container", MissingWall: "proc", Remedy: "mount it"}
+	}
+	const shown = `"isolation":{"kind":"container","missing_wall":"proc","remedy":"mount it"}`
+	open, closed := newService(t, isolation), newService(t, isolation, withKeys(t, "one"))
+	require.Contains(t, string(open.get("/readyz").body), shown)
+	require.NotContains(t, string(closed.get("/readyz").body), "isolation")
+	require.Contains(t, string(closed.call(http.MethodGet, "/readyz", "X-API-Key", "one").body), shown)
+}

@@ -52,6 +52,8 @@ type Config struct {
 	// Pool tells what sandboxes there are; /readyz shows it to those who may
 	// call. May be nil.
 	Pool func() pool.Stats
+	// Isolation is what sandboxes are; /readyz shows it to those who may call.
+	Isolation Isolation
 	// Prober is a Runner without admission, by which /readyz proves itself where no
 	// good run has ended within ProbeEvery, see probe.go. nil: it asks Ready alone.
 	Prober     runner.Runner
@@ -105,6 +107,15 @@ type Config struct {
 	Now     func() time.Time // nil: time.Now
 }
 
+// Isolation is what is around runs.
+type Isolation struct {
+	Kind string `json:"kind"` // container or cell; "" is not told
+	// MissingWall is which wall of cells the host does not have, if there were to be cells,
+	// and Remedy what an operator can do: both are for strangers.
+	MissingWall string `json:"missing_wall,omitempty"`
+	Remedy      string `json:"remedy,omitempty"`
+}
+
 // Defaults of Config's limits.
 const (
 	DefaultMaxIntake = 32                 // at worst 16 GiB of TempDir; more bodies than this compete for the same line
@@ -118,13 +129,14 @@ type Store = web.Store
 // Server answers all calls.
 type Server struct {
 	*web.Kit
-	ready    *readiness
-	pool     func() pool.Stats
-	metrics  http.Handler
-	observer Observer
-	tracer   trace.Tracer
-	pages    *pages.Pages
-	openAPI  []byte // with the environments' media types
+	ready     *readiness
+	pool      func() pool.Stats
+	isolation Isolation
+	metrics   http.Handler
+	observer  Observer
+	tracer    trace.Tracer
+	pages     *pages.Pages
+	openAPI   []byte // with the environments' media types
 
 	listen   string
 	browsers *browserRules
@@ -168,7 +180,7 @@ func New(cfg Config) (_ *Server, err error) {
 			PublicURL:  strings.TrimRight(cfg.PublicURL, "/"),
 			Log:        cfg.Log, Now: cfg.Now,
 		},
-		listen: cfg.ListenAddr, metrics: cfg.Metrics, observer: cfg.Observer, tracer: cfg.Tracer, pool: cfg.Pool,
+		listen: cfg.ListenAddr, metrics: cfg.Metrics, observer: cfg.Observer, tracer: cfg.Tracer, pool: cfg.Pool, isolation: cfg.Isolation,
 	}
 	several := func() bool { return s.Keys.Len() > 1 }
 	s.Limits = cmp.Or(s.Limits, runner.DefaultLimits())

@@ -8,6 +8,7 @@ import (
 	"notebox/environments"
 	"notebox/executor"
 	"notebox/runner/cells"
+	"notebox/server"
 )
 
 // The kinds of sandboxes.
@@ -24,7 +25,7 @@ func isIsolation(text string) bool {
 // openSandboxes says what runs have: containers, or cells in containers. auto is cells if this
 // host lets them have all their walls.
 func (p *program) openSandboxes(ctx context.Context, all []environments.Environment) error {
-	p.sandboxes = p.engine
+	p.sandboxes, p.isolation = p.engine, server.Isolation{Kind: isolationContainer}
 	if p.settings.isolation == isolationContainer {
 		return nil
 	}
@@ -40,14 +41,28 @@ func (p *program) openSandboxes(ctx context.Context, all []environments.Environm
 	ctx, cancel := context.WithTimeout(ctx, p.settings.startTimeout)
 	defer cancel()
 	err := engine.Probe(ctx, executor.EnvironmentOf(all[0]), executor.LimitsOf(all[0], p.settings.limits))
+	p.isolation = isolationAfter(err)
 	switch {
-	case err == nil:
-		p.onClose(engine.Close)
-		p.sandboxes = engine
-		return nil
-	case p.settings.isolation == isolationCell:
-		return errors.Join(fmt.Errorf("--isolation cell: a cell does not start on this host: %w", err), engine.Close())
+	case err != nil && p.settings.isolation == isolationCell:
+		return errors.Join(fmt.Errorf("--isolation cell: %w", err), engine.Close())
+	case err != nil:
+		p.log.Warn("runs have containers", "reason", err)
+		return engine.Close()
 	}
-	p.log.Warn("this host has no cells, so runs have containers: SECURITY.md says what cells need", "error", err)
-	return engine.Close()
+	p.onClose(engine.Close)
+	p.sandboxes, p.cells = engine, engine
+	return nil
+}
+
+// isolationAfter is what runs have after a probe for cells, which says why there can be none,
+// or nil.
+func isolationAfter(probe error) server.Isolation {
+	if probe == nil {
+		return server.Isolation{Kind: isolationCell}
+	}
+	out := server.Isolation{Kind: isolationContainer}
+	if missing := (*cells.NoCells)(nil); errors.As(probe, &missing) {
+		out.MissingWall, out.Remedy = missing.Wall, missing.Do
+	}
+	return out
 }

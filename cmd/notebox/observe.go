@@ -95,6 +95,10 @@ func (p *program) observe(cfg *server.Config, admission *admission.Admission, al
 		Pool:         p.pool.Stats,
 		Runs:         func() (int, int) { return admission.Running(), admission.Waiting() },
 		Environments: names,
+		Isolation:    p.isolation,
+	}
+	if p.cells != nil {
+		sources.Cells = p.cells.Stats
 	}
 	if p.packages != nil {
 		sources.Packages = p.packages.Stats

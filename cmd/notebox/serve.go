@@ -23,6 +23,7 @@ import (
 	"notebox/observe/metrics"
 	"notebox/runner"
 	"notebox/runner/admission"
+	"notebox/runner/cells"
 	"notebox/runner/docker"
 	"notebox/runner/pool"
 	"notebox/runner/session"
@@ -81,8 +82,10 @@ type program struct {
 	keys      *access.Keys // nil: there are none
 	store     *storage.Store
 	engine    *docker.Engine
-	sandboxes runner.Engine // that runs have: of engine, or cells in its workers
-	installed *installed    // which environments have their image
+	sandboxes runner.Engine // that runs have: engine, or cells
+	cells     *cells.Engine // nil: runs have containers alone
+	isolation server.Isolation
+	installed *installed // which environments have their image
 	pool      *pool.Pool
 	sessions  *session.Sessions // nil: there are none
 	metrics   *metrics.Metrics
@@ -242,7 +245,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 		byName[e.Name] = e
 	}
 	limits := func(name string) runner.Limits { return executor.LimitsOf(byName[name], s.limits) }
-	o := pool.Options{Limits: s.limits, LimitsOf: limits, ByUse: byUse, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Held: true, Log: p.log}
+	o := pool.Options{Limits: s.limits, LimitsOf: limits, ByUse: byUse, MaxSandboxes: s.maxSandboxes, FillAtOnce: cores, StartTimeout: s.startTimeout, Held: true, PerOwner: s.workerPerKey && p.cells != nil, Log: p.log}
 	waiting := byUse
 	for _, e := range all {
 		if n := sizes[e.Name]; n > 0 {
@@ -266,6 +269,9 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	}
 	if users.Room() < o.MaxSandboxes {
 		return fmt.Errorf("--sandbox-users: %d ids are enough for %d sandboxes, and there may be %d (--max-sandboxes)", users.Last-users.First+1, users.Room(), o.MaxSandboxes)
+	}
+	if o.PerOwner { // what waits is for whoever came lately
+		o.Stocks, o.ByUse = nil, waiting
 	}
 	p.pool = pool.New(p.sandboxes, o)
 	p.onCloseInTime(p.pool.Close)
@@ -294,6 +300,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		Environments:   all,
 		Available:      p.installed.has,
 		Pool:           p.pool.Stats,
+		Isolation:      p.isolation,
 		Ready:          func(ctx context.Context) error { return p.engine.Ready(ctx, first) },
 		Starts:         func() error { return p.pool.Failing(first.Name) },
 		ListenAddr:     p.listener.Addr().String(),

@@ -18,6 +18,9 @@ import (
 const (
 	// startTimeout bounds a fork, which takes milliseconds on an idle machine.
 	startTimeout = 10 * time.Second
+	// stoppedEvery is how often a zygote that does not fork is asked whether somebody has
+	// stopped it.
+	stoppedEvery = 250 * time.Millisecond
 	// statusTimeout is how long the zygote may take to tell a status after the end.
 	statusTimeout = 2 * time.Second
 	// endTimeout is how long the first process of a cell may take to end after its harness, and
@@ -231,12 +234,18 @@ func (c *cell) admit(ours *net.UnixConn) (*process, error) {
 		case <-done:
 		}
 	}()
-	_ = ours.SetReadDeadline(time.Now().Add(startTimeout))
 	var hello [1]byte
 	credentials := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
-	_, n, _, _, err := ours.ReadMsgUnix(hello[:], credentials)
-	if err != nil {
-		return nil, fmt.Errorf("the zygote did not fork the cell: %w", err)
+	var n int
+	for begun := time.Now(); ; {
+		_ = ours.SetReadDeadline(time.Now().Add(stoppedEvery))
+		var err error
+		if _, n, _, _, err = ours.ReadMsgUnix(hello[:], credentials); err == nil {
+			break
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) > startTimeout || c.s.zygote.stopped() {
+			return nil, fmt.Errorf("the zygote did not fork the cell: %w", err)
+		}
 	}
 	_ = ours.SetReadDeadline(time.Time{})
 	messages, err := unix.ParseSocketControlMessage(credentials[:n])

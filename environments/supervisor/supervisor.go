@@ -16,6 +16,7 @@ type supervisor struct {
 	out    io.Writer
 	groups *groups
 	zygote *zygote
+	setup  wire.Setup
 
 	mu    sync.Mutex
 	link  *wire.Link // to the service that is there
@@ -47,10 +48,18 @@ func run(in io.Reader, out io.Writer) error {
 			}
 			silence.Reset(wire.Silence)
 		case err := <-failed:
-			_ = s.current().SendJSON(wire.KindFailed, 0, wire.Failed{Message: err.Error()})
+			_ = s.current().SendJSON(wire.KindFailed, 0, failure(err))
 			return err
 		}
 	}
+}
+
+func failure(err error) wire.Failed {
+	out := wire.Failed{Message: err.Error()}
+	if missing := (*wire.Missing)(nil); errors.As(err, &missing) {
+		out.Wall = missing.Wall
+	}
+	return out
 }
 
 // serve reads what services say.
@@ -138,6 +147,9 @@ func (s *supervisor) handle(m wire.Message, fail func(error)) error {
 			return err
 		}
 		return s.open(m.Cell, open)
+	case wire.KindWeigh:
+		go func() { _ = s.current().SendJSON(wire.KindWeight, 0, s.measure()) }()
+		return nil
 	}
 	s.mu.Lock()
 	c := s.cells[m.Cell]
@@ -154,6 +166,9 @@ func (s *supervisor) handle(m wire.Message, fail func(error)) error {
 	case m.Kind == wire.KindAttach:
 		c.attach()
 		return nil
+	case m.Kind == wire.KindLook:
+		go func() { _ = s.current().SendJSON(wire.KindLooked, m.Cell, wire.Looked{Missing: s.look(c)}) }()
+		return nil
 	}
 	return fmt.Errorf("message %q", rune(m.Kind))
 }
@@ -161,11 +176,11 @@ func (s *supervisor) handle(m wire.Message, fail func(error)) error {
 func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 	filter, err := compile(setup.Seccomp)
 	if err != nil {
-		return fmt.Errorf("seccomp: %w", err)
+		return wire.Missed(wire.WallSeccomp, err)
 	}
 	groups, err := newGroups(groupsFolder, setup)
 	if err != nil {
-		return fmt.Errorf("control groups: %w", err)
+		return wire.Missed(wire.WallGroups, err)
 	}
 	zygote, err := startZygote(setup, filter, groups)
 	if err != nil {
@@ -175,7 +190,7 @@ func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 		fmt.Fprintf(&zygote.log, "the supervisor is not kept from writing to other files: %v\n", err)
 	}
 	s.mu.Lock()
-	s.groups, s.zygote = groups, zygote
+	s.groups, s.zygote, s.setup = groups, zygote, setup
 	s.mu.Unlock()
 	go func() { fail(fmt.Errorf("the zygote ended: %w", zygote.serve())) }()
 	return s.current().SendJSON(wire.KindUp, 0, wire.Up{Version: wire.Version, Log: zygote.log.String()})

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -83,7 +84,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	err = z.owner.do(z.process.Start)
 	theirs.Close() // so that the end of the zygote is the end of the socket
 	if err != nil {
-		return nil, err
+		return nil, wire.Missed(wire.WallUser, err)
 	}
 	message, err := json.Marshal(commonOf(setup, filter, g.own))
 	if err == nil {
@@ -173,6 +174,12 @@ func (z *zygote) serve() error {
 			c.status <- exitCode(status)
 		}
 	}
+}
+
+// stopped reports whether a signal has stopped it, or a debugger.
+func (z *zygote) stopped() bool {
+	its, err := status(proc(z.process.Process.Pid, "status"))
+	return err == nil && strings.HasPrefix(strings.ToLower(its["State"]), "t")
 }
 
 func exitCode(status int) int {

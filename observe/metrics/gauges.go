@@ -15,6 +15,7 @@ type gauges struct {
 	running, waiting, target, depth, existing *prometheus.Desc
 	sessions, opened, ended                   *prometheus.Desc
 	layers, layerBytes, installing            *prometheus.Desc
+	cellGauges
 }
 
 func newGauges(s Sources) *gauges {
@@ -34,6 +35,7 @@ func newGauges(s Sources) *gauges {
 		layerBytes: desc("layer_bytes", "Bytes of all sets of packages that are kept."),
 		installing: desc("installs_running", "Sets of packages that are being installed."),
 		ended:      desc("sessions_ended_total", "Sessions that ended, by reason.", "reason"),
+		cellGauges: newCellGauges(desc),
 	}
 }
 
@@ -56,6 +58,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	put(g.depth, pool.Running, "running")
 	put(g.depth, pool.Sessions, "session")
 	put(g.depth, pool.Removing, "removing")
+	g.collectCells(out, put, pool)
 	g.collectSessions(out, put)
 	g.collectPackages(out, put)
 }

@@ -10,6 +10,7 @@ import (
 
 	"notebox/dependencies"
 	"notebox/runner"
+	"notebox/runner/cells"
 	"notebox/runner/pool"
 	"notebox/runner/session"
 	"notebox/server"
@@ -28,12 +29,15 @@ const readTime = 10 * time.Second
 const readAtOnce = 4
 
 // Sources are asked when somebody reads the metrics. None may wait; all must be set, but
-// for Sessions and Packages if there are none.
+// for Sessions, Packages and Cells if there are none.
 type Sources struct {
 	Pool     func() pool.Stats
 	Runs     func() (running, waiting int)
 	Sessions func() session.Stats
 	Packages func() dependencies.Stats // nil if requests can have none
+	Cells    func() cells.Stats        // nil if runs have none
+	// Isolation is what runs have, which does not change.
+	Isolation server.Isolation
 	// Environments are the names that runs can have as their environment; another
 	// counts as "other".
 	Environments []string

@@ -13,8 +13,10 @@ import (
 
 	"notebox/observe/metrics"
 	"notebox/runner"
+	"notebox/runner/cells"
 	"notebox/runner/pool"
 	"notebox/runner/session"
+	"notebox/server"
 )
 
 // newMetrics returns Metrics that have seen a request, as those series come with
@@ -22,9 +24,13 @@ import (
 func newMetrics() *metrics.Metrics {
 	m := metrics.New(metrics.Sources{
 		Pool: func() pool.Stats {
-			return pool.Stats{Size: 3, Warm: 2, Starting: 1, Running: 4, Sessions: 7, Removing: 1, Sandboxes: 15}
+			return pool.Stats{Size: 3, Warm: 2, Starting: 1, Running: 4, Sessions: 7, Removing: 1, Sandboxes: 15, WarmCells: 2}
 		},
-		Runs: func() (int, int) { return 4, 7 },
+		Cells: func() cells.Stats {
+			return cells.Stats{Cells: 9, Workers: map[cells.WorkerState]int{cells.WorkerUsed: 2, cells.WorkerSpare: 1}, Lost: 3, CellsCharged: 7 << 20, WorkersPSS: 1 << 20}
+		},
+		Isolation: server.Isolation{Kind: "container", MissingWall: "proc"},
+		Runs:      func() (int, int) { return 4, 7 },
 		Sessions: func() session.Stats {
 			return session.Stats{Open: 7, Running: 1, Idle: 5, Opened: 10, Ended: map[runner.GoneReason]int{runner.GoneIdle: 3}}
 		},
@@ -108,6 +114,10 @@ func TestHandler(t *testing.T) {
 	for _, line := range []string{
 		"notebox_runs_running 4\n", "notebox_runs_waiting 7\n", "notebox_pool_target 3\n", "notebox_sandboxes 15\n",
 		`notebox_pool_sandboxes{state="warm"} 2` + "\n", `notebox_pool_sandboxes{state="starting"} 1` + "\n",
+		`notebox_cells{state="waiting"} 2` + "\n", `notebox_cells{state="in_use"} 7` + "\n", "notebox_workers_lost_total 3\n",
+		`notebox_workers{state="used"} 2` + "\n", `notebox_workers{state="spare"} 1` + "\n", `notebox_workers{state="starting"} 0` + "\n",
+		`notebox_cells_memory_bytes{kind="charged"} 7.340032e+06` + "\n", `notebox_workers_memory_bytes{kind="pss"} 1.048576e+06` + "\n",
+		`notebox_isolation{kind="container"} 1` + "\n", `notebox_missing_walls{wall="proc"} 1` + "\n", `notebox_missing_walls{wall="seccomp"} 0` + "\n",
 		`notebox_sessions{state="running"} 2` + "\n", `notebox_sessions{state="idle"} 5` + "\n", `notebox_pool_sandboxes{state="session"} 7` + "\n",
 		"notebox_sessions_opened_total 10\n", `notebox_sessions_ended_total{reason="idle"} 3` + "\n", `notebox_sessions_ended_total{reason="lost"} 0` + "\n",
 		`notebox_runs_total{environment="jupyter",status="out_of_memory"} 0` + "\n",

@@ -36,7 +36,7 @@ type cell struct {
 
 	mu     sync.Mutex
 	stream *wire.Stream
-	answer chan struct{} // nil: none is awaited
+	answer chan wire.Message // nil: none is awaited
 }
 
 func newCell(w *worker, number uint32) *cell {
@@ -67,40 +67,40 @@ func (c *cell) current() *wire.Stream {
 	return c.stream
 }
 
-// ask sends a message to the worker that it answers.
-func (c *cell) ask(ctx context.Context, kind wire.Kind) error {
+// ask sends a message to the worker, and returns the answer.
+func (c *cell) ask(ctx context.Context, kind wire.Kind) (wire.Message, error) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
-	answer := make(chan struct{})
+	answer := make(chan wire.Message, 1)
 	c.mu.Lock()
 	c.answer = answer
 	c.mu.Unlock()
 	if err := c.worker.link.Send(kind, c.number, nil); err != nil {
-		return err
+		return wire.Message{}, err
 	}
 	select {
-	case <-answer:
-		return nil
+	case m := <-answer:
+		return m, nil
 	case <-c.gone:
-		return runner.ErrNoSandbox
+		return wire.Message{}, runner.ErrNoSandbox
 	case <-c.worker.ended:
-		return c.worker.failure()
+		return wire.Message{}, c.worker.failure()
 	case <-ctx.Done():
-		return ctx.Err()
+		return wire.Message{}, ctx.Err()
 	}
 }
 
 // answered takes the worker's answer, before what it sends after that.
-func (c *cell) answered(kind wire.Kind) {
+func (c *cell) answered(m wire.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answer == nil {
 		return
 	}
-	if kind == wire.KindHere {
+	if m.Kind == wire.KindHere {
 		c.stream = c.worker.link.Stream(c.number)
 	}
-	close(c.answer)
+	c.answer <- m
 	c.answer = nil
 }
 
@@ -109,7 +109,7 @@ func (c *cell) keep(ctx context.Context) error {
 	if c.kept.Load() {
 		return nil
 	}
-	err := c.ask(ctx, wire.KindKeep)
+	_, err := c.ask(ctx, wire.KindKeep)
 	c.kept.Store(err == nil)
 	return err
 }
@@ -117,7 +117,7 @@ func (c *cell) keep(ctx context.Context) error {
 // attach begins its stream anew, and ends the one that there was.
 func (c *cell) attach(ctx context.Context) (*sandbox, error) {
 	c.current().Close()
-	if err := c.ask(ctx, wire.KindAttach); err != nil {
+	if _, err := c.ask(ctx, wire.KindAttach); err != nil {
 		return nil, err
 	}
 	return &sandbox{c, c.current()}, nil
@@ -141,7 +141,9 @@ func (c *cell) leave(left error) {
 	})
 }
 
-// sandbox is a runner.Sandbox: one stream to a cell.
+var _ runner.Cell = (*sandbox)(nil)
+
+// sandbox is a runner.Cell: one stream to a cell.
 type sandbox struct {
 	cell   *cell
 	stream *wire.Stream
@@ -149,6 +151,9 @@ type sandbox struct {
 
 // ID implements runner.Sandbox.
 func (s *sandbox) ID() string { return s.cell.id() }
+
+// Worker implements runner.Cell.
+func (s *sandbox) Worker() string { return s.cell.worker.sandbox.ID() }
 
 // Read implements runner.Sandbox.
 func (s *sandbox) Read(p []byte) (int, error) { return s.stream.Read(p) }

@@ -7,6 +7,6 @@
 //     stream is a part of the worker's one stream, and has a window of its own.
 //  3. Kill has the supervisor end the cell, and returns when nothing is left of it.
 //  4. If a worker ends, all its cells end as sandboxes do whose host has failed. The
-//     next Start has another worker started.
-//  5. Runs with packages of a caller have a container of the Host's: see suits.
+//     next Start has the spare worker, which was started beside it.
+//  5. Runs with packages of a caller have a container of the Host\'s: see suits.
 package cells

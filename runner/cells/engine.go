@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"notebox/runner"
-	"notebox/runner/internal/conversation"
 )
 
 const (
@@ -22,6 +21,18 @@ const (
 	// addresses and one secret of hashes, which a thousand runs or an hour tell little of;
 	// and what a zygote collects goes with it.
 	DefaultRuns, DefaultAge = 1000, time.Hour
+	// DefaultSpareAfter lets the runs that waited for a worker come first.
+	DefaultSpareAfter = 3 * time.Second
+	// lookEvery is how often the engine looks what is missing, or is not used any more.
+	lookEvery = time.Second
+	// failedPause is how long no spare worker is started after one did not start.
+	failedPause = 30 * time.Second
+	// idleTime is how long a worker stays that has no cell: as long as a by-use stock of the
+	// pool does. Its kind's spare one stays as long after the last worker.
+	idleTime = 10 * time.Minute
+	// manyWorkers in use are so many that one without a cell ends when another begins. Each
+	// takes a block of ids, of which the default range has 16.
+	manyWorkers = 8
 )
 
 // Options of an Engine.
@@ -30,7 +41,10 @@ type Options struct {
 	Modules func(environment string) []string
 	Runs    int           // cells of a worker; 0 is DefaultRuns
 	Age     time.Duration // of a worker; 0 is DefaultAge
-	Log     *slog.Logger
+	// SpareAfter is how long a worker has been in use when a spare one is started beside it;
+	// 0 is DefaultSpareAfter.
+	SpareAfter time.Duration
+	Log        *slog.Logger
 }
 
 // Engine is a runner.Engine of cells in workers of a Host.
@@ -39,9 +53,12 @@ type Engine struct {
 	options Options
 
 	mu      sync.Mutex
-	workers map[string]*starting // that take cells, by image
-	renewed map[string]*starting // that are to take their place
+	workers map[place]*starting  // that take cells
+	spares  map[kind]*starting   // that have had no cell, and are nobody's yet
 	earlier map[string]*starting // that take no cells any more, or are of earlier processes, by their ids
+	failed  map[kind]time.Time   // when one did not start
+	used    map[kind]time.Time   // when there was one that took cells
+	lost    int                  // workers that ended by themselves
 	adopted map[*cell]bool
 	closed  bool
 	closing context.Context // of starts
@@ -49,18 +66,34 @@ type Engine struct {
 	work    sync.WaitGroup // starts, and ends of workers that were renewed
 }
 
+// kind is what workers have in common that are alike.
+type kind struct{ image, kernel string }
+
+// place is whose cells a worker has.
+type place struct {
+	kind
+	owner string
+}
+
+func placeOf(env runner.Environment) place {
+	return place{kind{env.Image, env.Kernel.Spec()}, env.Owner}
+}
+
 // starting is a worker that starts, or has started.
 type starting struct {
+	env    runner.Environment
+	taken  time.Time // it is a place's since then; under the engine's lock
 	done   chan struct{}
 	worker *worker
 	err    error
 }
 
-// New returns an engine on a host. It starts nothing yet.
+// New returns an engine on a host. It starts no worker yet.
 func New(host runner.Host, o Options) *Engine {
-	o.Runs, o.Age = cmp.Or(o.Runs, DefaultRuns), cmp.Or(o.Age, DefaultAge)
-	e := &Engine{host: host, options: o, workers: map[string]*starting{}, renewed: map[string]*starting{}, earlier: map[string]*starting{}, adopted: map[*cell]bool{}}
+	o.Runs, o.Age, o.SpareAfter = cmp.Or(o.Runs, DefaultRuns), cmp.Or(o.Age, DefaultAge), cmp.Or(o.SpareAfter, DefaultSpareAfter)
+	e := &Engine{host: host, options: o, workers: map[place]*starting{}, spares: map[kind]*starting{}, failed: map[kind]time.Time{}, used: map[kind]time.Time{}, earlier: map[string]*starting{}, adopted: map[*cell]bool{}}
 	e.closing, e.close = context.WithCancel(context.Background())
+	e.work.Go(e.watch)
 	return e
 }
 
@@ -88,24 +121,27 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	}
 }
 
-// worker returns the one for an environment's image, which is started if there is none.
+// worker returns the one that an environment's cells are in: if there is none that takes any,
+// the spare one, or one that is started.
 func (e *Engine) worker(ctx context.Context, env runner.Environment) (*worker, error) {
+	at := placeOf(env)
 	e.mu.Lock()
-	s := e.workers[env.Image]
-	switch {
-	case e.closed:
+	if e.closed {
 		e.mu.Unlock()
 		return nil, errors.New("cells: the engine is closed")
-	case s == nil:
-		s = e.start(env)
-		e.workers[env.Image] = s
-	case s.started() && s.worker.isSick():
-		e.earlier[s.worker.sandbox.ID()] = s
-		e.work.Go(s.worker.retire)
-		s = e.start(env)
-		e.workers[env.Image] = s
-	case s.started() && s.worker.worn(e.options) && e.renewed[env.Image] == nil:
-		e.renew(env, s)
+	}
+	s := e.workers[at]
+	if s != nil && s.started() {
+		switch worn := s.worker.worn(e.options); {
+		case s.worker.isSick(), worn && e.spares[at.kind].started():
+			e.leave(at)
+			s = nil
+		case worn: // it takes cells until the next one is up
+			e.prepare(env)
+		}
+	}
+	if s == nil {
+		s = e.next(at, env)
 	}
 	e.mu.Unlock()
 	select {
@@ -116,77 +152,143 @@ func (e *Engine) worker(ctx context.Context, env runner.Environment) (*worker, e
 	}
 }
 
+// next has a place's next worker be the spare one, or one that is started now. The lock is
+// held.
+func (e *Engine) next(at place, env runner.Environment) *starting {
+	s := e.spares[at.kind]
+	delete(e.spares, at.kind)
+	if s == nil {
+		s = e.start(env)
+	}
+	e.crowded()
+	e.workers[at], s.taken = s, time.Now()
+	return s
+}
+
+// prepare starts a spare worker if there is none. The lock is held.
+func (e *Engine) prepare(env runner.Environment) {
+	if kind := placeOf(env).kind; e.spares[kind] == nil && time.Since(e.failed[kind]) >= failedPause {
+		e.spares[kind] = e.start(env)
+	}
+}
+
+// leave has a place's worker take no cells any more: it ends with its last one. The lock is
+// held.
+func (e *Engine) leave(at place) {
+	s := e.workers[at]
+	delete(e.workers, at)
+	e.retire(s)
+}
+
+func (e *Engine) retire(s *starting) {
+	e.earlier[s.worker.sandbox.ID()] = s
+	e.work.Go(s.worker.retire)
+}
+
 // start starts a worker on a context of its own: whoever asked first may give up, and others
 // wait for it too. The lock is held.
 func (e *Engine) start(env runner.Environment) *starting {
-	s := &starting{done: make(chan struct{})}
+	s := &starting{env: env, done: make(chan struct{})}
 	e.work.Go(func() {
 		defer close(s.done)
 		ctx, cancel := context.WithTimeout(e.closing, startTimeout)
 		defer cancel()
-		s.worker, s.err = startWorker(ctx, e.host, env, e.options, func() { e.forget(env.Image, s) })
+		s.worker, s.err = startWorker(ctx, e.host, env, e.options, func(lost bool) { e.forget(s, lost) })
 		if s.err != nil {
-			e.forget(env.Image, s)
+			e.forget(s, false)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.failed[placeOf(env).kind] = time.Now()
+			if s.taken.IsZero() && !e.closed { // who waits for one says so
+				e.options.Log.Warn("a spare worker of cells does not start", "image", env.Image, "error", s.err)
+			}
 		}
 	})
 	return s
 }
 
-// renew has another worker take the place of one that has served its time. Until that is up
-// the old one takes cells; then it ends with its last one. The lock is held.
-func (e *Engine) renew(env runner.Environment, old *starting) {
-	s := e.start(env)
-	e.renewed[env.Image] = s
-	e.work.Go(func() {
-		<-s.done
-		e.mu.Lock()
-		delete(e.renewed, env.Image)
-		replaced := s.err == nil && e.workers[env.Image] == old && !e.closed
-		if replaced {
-			e.workers[env.Image] = s
-			e.earlier[old.worker.sandbox.ID()] = old
+// watch ends what nobody uses, and has a spare worker where there is none.
+func (e *Engine) watch() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.closing.Done():
+			return
+		case <-tick.C:
+			e.mu.Lock()
+			if !e.closed {
+				e.tidy()
+			}
+			e.mu.Unlock()
 		}
-		e.mu.Unlock()
-		switch {
-		case replaced:
-			old.worker.retire()
-		case s.err == nil: // the old one has ended, and another was started already
-			s.worker.retire()
-		default:
-			e.options.Log.Warn("a worker of cells could not be renewed; the old one goes on", "image", env.Image, "error", s.err)
-		}
-	})
+	}
 }
 
-func (e *Engine) forget(image string, s *starting) {
+// tidy is a look of watch. The lock is held.
+func (e *Engine) tidy() {
+	for at, s := range e.workers {
+		if s.started() && s.worker.idle() >= idleTime {
+			e.leave(at)
+			continue
+		}
+		e.used[at.kind] = time.Now()
+		if time.Since(s.taken) >= e.options.SpareAfter {
+			e.prepare(s.env)
+		}
+	}
+	for kind, s := range e.spares {
+		// Not at once: the worker may have ended by itself, and somebody is about to come.
+		if time.Since(e.used[kind]) >= idleTime && s.started() {
+			delete(e.spares, kind)
+			e.retire(s)
+		}
+	}
+}
+
+// crowded ends the worker that has been without a cell for longest, if there are many. The
+// lock is held.
+func (e *Engine) crowded() {
+	var longest place
+	var idle time.Duration
+	for at, s := range e.workers {
+		if s.started() && s.worker.idle() > idle {
+			longest, idle = at, s.worker.idle()
+		}
+	}
+	if len(e.workers) >= manyWorkers && idle > 0 {
+		e.leave(longest)
+	}
+}
+
+// forget drops a worker that has ended.
+func (e *Engine) forget(s *starting, lost bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.workers[image] == s {
-		delete(e.workers, image)
+	if lost {
+		e.lost++
 	}
+	maps.DeleteFunc(e.workers, func(_ place, other *starting) bool { return other == s })
+	maps.DeleteFunc(e.spares, func(_ kind, other *starting) bool { return other == s })
 	maps.DeleteFunc(e.earlier, func(_ string, other *starting) bool { return other == s })
 }
 
-// started reports whether a worker is up.
+// all are the workers that there are. The lock is held.
+func (e *Engine) all() []*starting {
+	return slices.Concat(slices.Collect(maps.Values(e.workers)), slices.Collect(maps.Values(e.spares)), slices.Collect(maps.Values(e.earlier)))
+}
+
+// started reports whether there is a worker that is up.
 func (s *starting) started() bool {
+	if s == nil {
+		return false
+	}
 	select {
 	case <-s.done:
 		return s.err == nil
 	default:
 		return false
 	}
-}
-
-// Probe says why cells of an environment are not possible on this host, or nil. A cell that
-// is ready has all its walls: what does not build one of them ends.
-func (e *Engine) Probe(ctx context.Context, env runner.Environment, limits runner.Limits) error {
-	s, err := e.Start(ctx, env, limits)
-	if err != nil {
-		return err
-	}
-	env.Kernel.WarmUp = nil
-	err = conversation.New(s, e.options.Log).AwaitReady(ctx, env.Kernel, nil)
-	return errors.Join(err, s.Kill(ctx))
 }
 
 var _ runner.Keeper = (*Engine)(nil)
@@ -231,7 +333,7 @@ func (e *Engine) Adopt(ctx context.Context, name string) (runner.Sandbox, error)
 // it comes to.
 func (e *Engine) find(ctx context.Context, id string) (*worker, error) {
 	e.mu.Lock()
-	for _, s := range slices.Concat(slices.Collect(maps.Values(e.workers)), slices.Collect(maps.Values(e.renewed))) {
+	for _, s := range e.workers {
 		if s.started() && s.worker.sandbox.ID() == id {
 			e.mu.Unlock()
 			return s.worker, nil
@@ -245,9 +347,9 @@ func (e *Engine) find(ctx context.Context, id string) (*worker, error) {
 			defer close(s.done)
 			ctx, cancel := context.WithTimeout(e.closing, startTimeout)
 			defer cancel()
-			forget := func() { e.forget("", s) }
-			if s.worker, s.err = attachWorker(ctx, e.host, id, e.options, forget); s.err != nil {
-				forget()
+			s.worker, s.err = attachWorker(ctx, e.host, id, e.options, func(lost bool) { e.forget(s, lost) })
+			if s.err != nil {
+				e.forget(s, false)
 			}
 		})
 	}
@@ -298,7 +400,7 @@ func (e *Engine) Close() error {
 	e.mu.Lock()
 	e.closed = true
 	e.close()
-	all := slices.Concat(slices.Collect(maps.Values(e.workers)), slices.Collect(maps.Values(e.renewed)), slices.Collect(maps.Values(e.earlier)))
+	all := e.all()
 	e.mu.Unlock()
 	var errs []error
 	for _, s := range all {

@@ -1,6 +1,7 @@
 package cells_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -59,19 +60,23 @@ func newEngine(t testing.TB, service string) *cells.Engine {
 }
 
 func newEngineOf(t testing.TB, service string, o cells.Options) *cells.Engine {
-	log := testLog(t)
-	host, err := docker.New(docker.Options{ServiceID: service, Log: log})
+	return newEngineOn(t, docker.Options{ServiceID: service, Log: testLog(t)}, o)
+}
+
+func newEngineOn(t testing.TB, h docker.Options, o cells.Options) *cells.Engine {
+	host, err := docker.New(h)
 	require.NoError(t, err)
 	all, err := environments.Load("")
 	require.NoError(t, err)
-	o.Modules, o.Log = func(string) []string { return all[0].Kernel.WarmUp }, log
+	o.Modules, o.Log = func(string) []string { return all[0].Kernel.WarmUp }, h.Log
+	o.SpareAfter = cmp.Or(o.SpareAfter, time.Hour) // or there would be twice as many in each test
 	e := cells.New(host, o)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, e.Close())
 		require.NoError(t, host.Close(ctx))
-		tidy(service)
+		tidy(h.ServiceID)
 	})
 	return e
 }

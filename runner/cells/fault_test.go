@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/cells"
 	"notebox/runner/runnertest"
 )
 
@@ -31,12 +32,13 @@ func TestFaultsOfAWorker(t *testing.T) {
 		{desc: "the zygote is stopped", fault: func(t *testing.T, worker string) { signal(t, worker, "STOP", "/opt/notebox zygote") }, live: true},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			engine := newEngine(t, "test-faults-"+strings.ToLower(rand.Text()))
+			engine := newEngineOf(t, "test-faults-"+strings.ToLower(rand.Text()), cells.Options{SpareAfter: time.Nanosecond})
 			env := environment(t)
 			first, err := engine.Start(t.Context(), env, smallLimits())
 			require.NoError(t, err)
 			require.NoError(t, runnertest.Ready(first))
-			worker, _, _ := strings.Cut(first.ID(), "-cell-")
+			worker := first.(runner.Cell).Worker()
+			require.Eventually(t, func() bool { return engine.Stats().Workers[cells.WorkerSpare] == 1 }, time.Minute, 10*time.Millisecond)
 			c.fault(t, worker)
 			if c.live {
 				second, err := engine.Start(t.Context(), env, smallLimits())

@@ -25,8 +25,8 @@ const (
 	idsEach = 2
 )
 
-// errRetired is that a worker takes no cells any more, as there is another.
-var errRetired = errors.New("cells: the worker was renewed")
+// errRetired is that a worker takes no cells any more: the next one does.
+var errRetired = errors.New("cells: the worker takes no cells")
 
 // worker is a container with cells in it.
 type worker struct {
@@ -36,11 +36,14 @@ type worker struct {
 	log     *slog.Logger
 	ended   chan struct{} // closed when its stream has ended
 
-	born time.Time
 	// inherited is that an earlier process has started it, for cells that were kept.
 	inherited bool
 
 	mu      sync.Mutex
+	begun   time.Time // its first cell
+	used    time.Time // it had a cell last
+	weighed time.Time // it was asked for its weight
+	weight  wire.Measured
 	cells   map[uint32]*cell
 	last    uint32        // number of a cell
 	why     error         // it has ended
@@ -49,8 +52,9 @@ type worker struct {
 	retired chan struct{} // not nil: closed when no cell is left
 }
 
-// startWorker returns when cells can be opened. forget is called when it has ended.
-func startWorker(ctx context.Context, host runner.Host, env runner.Environment, o Options, forget func()) (*worker, error) {
+// startWorker returns when cells can be opened. forget is called when it has ended; lost says
+// that nobody has asked for that.
+func startWorker(ctx context.Context, host runner.Host, env runner.Environment, o Options, forget func(lost bool)) (*worker, error) {
 	sandbox, token, walls, err := host.StartWorker(ctx, env)
 	if err != nil {
 		return nil, err
@@ -77,11 +81,11 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 }
 
 func newWorker(sandbox runner.Sandbox, log *slog.Logger) *worker {
-	return &worker{sandbox: sandbox, link: wire.NewLink(sandbox), log: log, ended: make(chan struct{}), born: time.Now(), cells: map[uint32]*cell{}}
+	return &worker{sandbox: sandbox, link: wire.NewLink(sandbox), log: log, ended: make(chan struct{}), used: time.Now(), cells: map[uint32]*cell{}}
 }
 
 // attachWorker comes to a worker of an earlier process. It takes no new cells.
-func attachWorker(ctx context.Context, host runner.Host, id string, o Options, forget func()) (*worker, error) {
+func attachWorker(ctx context.Context, host runner.Host, id string, o Options, forget func(lost bool)) (*worker, error) {
 	sandbox, token, err := host.AttachWorker(ctx, id)
 	if err != nil {
 		return nil, err
@@ -124,23 +128,25 @@ func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
 
 // serve reads the stream to its end, which is the end of all cells. up is called when the worker
 // says that it is up, which may be more than once.
-func (w *worker) serve(up, forget func()) {
+func (w *worker) serve(up func(), forget func(lost bool)) {
 	err := w.link.Serve(w.sandbox, func(m wire.Message) error { return w.handle(m, up) })
-	forget()
 	if exit := (*runner.ExitError)(nil); errors.As(err, &exit) {
-		err = fmt.Errorf("%w, with exit code %d: %s", err, exit.Code, exit.Log)
+		// As text: the end of a worker is not that of the program in a cell.
+		err = fmt.Errorf("exit code %d: %s", exit.Code, exit.Log)
 	}
-	why := unavailable("the sandbox's worker has ended", err)
+	why := workerEnded(err)
 	w.mu.Lock()
-	if !w.removed {
-		w.log.Warn("a worker of cells has ended", "worker", w.sandbox.ID(), "error", err)
-	}
+	lost := !w.removed
 	if w.why == nil {
 		w.why = why
 	}
 	cells := w.cells
 	w.cells = map[uint32]*cell{}
 	w.mu.Unlock()
+	if lost {
+		w.log.Warn("a worker of cells has ended", "worker", w.sandbox.ID(), "cells", len(cells), "error", err)
+	}
+	forget(lost) // before who had a cell in it asks for another
 	close(w.ended)
 	kept := false
 	for _, c := range cells {
@@ -222,15 +228,24 @@ func (w *worker) handle(m wire.Message, up func()) error {
 		w.mu.Unlock()
 		up()
 		return nil
-	case wire.KindKept, wire.KindHere:
+	case wire.KindKept, wire.KindHere, wire.KindLooked:
 		if c := w.cell(m.Cell); c != nil {
-			c.answered(m.Kind)
+			c.answered(m)
 		}
 		return nil
+	case wire.KindWeight:
+		weight, err := wire.Decode[wire.Measured](m)
+		w.mu.Lock()
+		w.weight = weight
+		w.mu.Unlock()
+		return err
 	case wire.KindFailed:
 		failed, err := wire.Decode[wire.Failed](m)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case failed.Wall != "":
+			return &wire.Missing{Wall: failed.Wall, Why: failed.Message}
 		}
 		return errors.New(failed.Message)
 	case wire.KindEnded:
@@ -239,9 +254,12 @@ func (w *worker) handle(m wire.Message, up func()) error {
 			return err
 		}
 		var why error = &runner.ExitError{Code: ended.Code, Log: ended.Log}
-		if ended.Unborn {
+		switch {
+		case ended.Unborn:
 			w.sicken(ended.Log)
-			why = unavailable("a sandbox could not be started", why)
+			why = unavailable("a sandbox could not be started", fmt.Errorf("%w: %s", runner.ErrWithOthers, ended.Log))
+		case ended.Code < 0: // without its last words, which may quote what is the user's
+			why = workerEnded(errors.New("the zygote did not tell how the cell ended"))
 		}
 		if c := w.cell(m.Cell); c != nil {
 			c.current().End(why)
@@ -258,6 +276,7 @@ func (w *worker) handle(m wire.Message, up func()) error {
 		}
 		w.mu.Lock()
 		delete(w.cells, m.Cell)
+		w.used = time.Now()
 		if w.retired != nil && len(w.cells) == 0 {
 			select {
 			case <-w.retired:
@@ -295,7 +314,17 @@ func (w *worker) isSick() bool {
 func (w *worker) worn(o Options) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return int(w.last) >= o.Runs || time.Since(w.born) >= o.Age
+	return int(w.last) >= o.Runs || !w.begun.IsZero() && time.Since(w.begun) >= o.Age
+}
+
+// idle is how long there has been no cell.
+func (w *worker) idle() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.cells) > 0 {
+		return 0
+	}
+	return time.Since(w.used)
 }
 
 // retire removes a worker that takes no cells any more, when its last one is gone.
@@ -350,9 +379,10 @@ func (w *worker) ping() {
 func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
 	w.mu.Lock()
 	switch {
-	case w.why != nil:
+	case w.why != nil: // its end is about to be known
 		w.mu.Unlock()
-		return nil, w.why
+		<-w.ended
+		return nil, errRetired
 	case w.retired != nil: // meanwhile
 		w.mu.Unlock()
 		return nil, errRetired
@@ -368,13 +398,16 @@ func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
 	}
 	c := newCell(w, number)
 	w.cells[number] = c
+	if w.begun.IsZero() {
+		w.begun = time.Now()
+	}
 	// In the order of their numbers; the supervisor reads at all times.
 	err := w.link.SendJSON(wire.KindOpen, c.number, wire.Open{
 		Memory: l.Memory, CPUs: l.CPUs, Pids: l.Pids, Mounts: w.walls.Mounts(l, w.user(c.number)),
 	})
 	w.mu.Unlock()
 	if err != nil {
-		return nil, unavailable("the sandbox's worker has ended", err)
+		return nil, workerEnded(err)
 	}
 	return c, nil
 }
@@ -400,6 +433,11 @@ func (w *worker) room() int { return (w.walls.Users - wire.ZygoteIDs) / idsEach 
 // user returns the first id of a cell: each in turn, so that none is used again soon.
 func (w *worker) user(number uint32) int {
 	return w.walls.FirstUser + wire.ZygoteIDs + idsEach*(int(number)%w.room())
+}
+
+// workerEnded is the end of a worker, for those who have a cell in it.
+func workerEnded(err error) error {
+	return unavailable("the sandbox's worker has ended", fmt.Errorf("%w: %w", runner.ErrWithOthers, err))
 }
 
 func unavailable(message string, err error) error {

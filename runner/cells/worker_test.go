@@ -73,7 +73,7 @@ func TestWhoGivesUpLeavesTheWorker(t *testing.T) {
 		cancel() // and it says nothing more
 	}()
 	forgotten := make(chan struct{})
-	_, err := attachWorker(ctx, host, "worker", Options{Log: slog.New(slog.DiscardHandler)}, func() { close(forgotten) })
+	_, err := attachWorker(ctx, host, "worker", Options{Log: slog.New(slog.DiscardHandler)}, func(bool) { close(forgotten) })
 	require.Error(t, err)
 	<-forgotten
 	require.Eventually(t, func() bool { return host.sandbox.closed.Load() == 3 }, patience, tick, "by the end of the context, by who gives up, and by the end of the stream")
@@ -88,7 +88,7 @@ func TestWorkerThatHasEnded(t *testing.T) {
 		_, _ = io.ReadFull(supervisor, make([]byte, 2*wire.TokenSize))
 		supervisor.Close()
 	}()
-	_, err := attachWorker(t.Context(), host, "worker", Options{Log: slog.New(slog.DiscardHandler)}, func() {})
+	_, err := attachWorker(t.Context(), host, "worker", Options{Log: slog.New(slog.DiscardHandler)}, func(bool) {})
 	require.ErrorIs(t, err, runner.ErrNoSandbox)
 }
 
@@ -97,7 +97,7 @@ func TestUpTwice(t *testing.T) {
 	host, supervisor := newFakeHost(t)
 	w := newWorker(host.sandbox, slog.New(slog.DiscardHandler))
 	up := make(chan struct{})
-	go w.serve(sync.OnceFunc(func() { close(up) }), func() {})
+	go w.serve(sync.OnceFunc(func() { close(up) }), func(bool) {})
 	link := wire.NewLink(supervisor)
 	for range 2 {
 		require.NoError(t, link.SendJSON(wire.KindUp, 0, wire.Up{Version: wire.Version}))
@@ -113,7 +113,7 @@ func TestNoTwoHaveTheSameIDs(t *testing.T) {
 	host, supervisor := newFakeHost(t)
 	w := newWorker(host.sandbox, slog.New(slog.DiscardHandler))
 	w.walls = runner.Walls{FirstUser: 100, Users: 6, Mounts: func(runner.Limits, int) map[string]string { return nil }}
-	go w.serve(func() {}, func() {})
+	go w.serve(func(bool) {}, func() {})
 	go func() { _, _ = io.Copy(io.Discard, supervisor) }()
 	first, err := w.open(t.Context(), runner.DefaultLimits())
 	require.NoError(t, err)

@@ -45,7 +45,9 @@ func (e *Engine) Reap(ctx context.Context) (int, error) {
 			failed = append(failed, err)
 			continue
 		}
-		reaped++
+		if c.Labels[labelToken] == "" { // a worker is no sandbox
+			reaped++
+		}
 	}
 	return reaped, errors.Join(failed...)
 }

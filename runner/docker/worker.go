@@ -50,9 +50,17 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 	switch {
 	case err != nil:
 		return nil, nil, runner.Walls{}, err
-	case info.CgroupVersion != "2" && info.CgroupDriver != "cgroupfs":
-		return nil, nil, runner.Walls{}, unavailable("this host cannot have cells", fmt.Errorf(
-			"cells on cgroup v1 need the driver cgroupfs; the Docker daemon has %s", info.CgroupDriver))
+	case info.CgroupVersion != "1" || info.CgroupDriver != "cgroupfs":
+		return nil, nil, runner.Walls{}, noCells(supervision.WallGroups, "cells need cgroup v1 and the driver cgroupfs so far; the Docker daemon has v%s and %s", info.CgroupVersion, info.CgroupDriver)
+	case !sharesKernel(e.options.Runtime):
+		return nil, nil, runner.Walls{}, noCells(supervision.WallWorker, "the runtime %s has a kernel of its own", e.options.Runtime)
+	}
+	users, err := e.Users(ctx)
+	if err == nil && users.parts(workerUsers) == 0 {
+		err = noCells(supervision.WallWorker, "a worker needs %d user ids, and sandboxes may have those from %d to %d", workerUsers, users.First, users.Last)
+	}
+	if err != nil {
+		return nil, nil, runner.Walls{}, err
 	}
 	profile, err := workerProfile()
 	if err != nil {
@@ -95,6 +103,10 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 			return all
 		},
 	}, nil
+}
+
+func noCells(wall supervision.Wall, format string, args ...any) error {
+	return unavailable("this host cannot have cells", &supervision.Missing{Wall: wall, Why: fmt.Sprintf(format, args...)})
 }
 
 // AttachWorker implements runner.Host.

@@ -48,7 +48,10 @@ type Options struct {
 	FillAtOnce   int           // starts for the stocks at one time while nothing runs; 0 is 1
 	StartTimeout time.Duration // of a start until the sandbox is ready; 0 is DefaultStartTimeout
 	Held         bool          // nothing is started ahead until Begin is called
-	Log          *slog.Logger
+	// PerOwner gives each owner of runs sandboxes of its own, see runner.Environment. Those
+	// that wait of the Stocks are nobody's then.
+	PerOwner bool
+	Log      *slog.Logger
 }
 
 // Pool is a Runner that gives each run a sandbox of its own. It keeps sandboxes started and
@@ -128,6 +131,7 @@ func (p *Pool) Close(ctx context.Context) error {
 type Stats struct {
 	Size      int `json:"size"`      // how many are to be warm
 	Warm      int `json:"warm"`      // ready, waiting for a run
+	WarmCells int `json:"-"`         // of these, those that are a runner.Cell
 	Starting  int `json:"starting"`  // for the stock or for runs
 	Running   int `json:"running"`   //
 	Sessions  int `json:"sessions"`  // open, whether something runs in them or not
@@ -143,6 +147,11 @@ func (p *Pool) Stats() Stats {
 	for _, s := range p.stocks {
 		out.Size += s.target
 		out.Warm += len(s.warm)
+		for _, w := range s.warm {
+			if _, ok := w.Sandbox.(runner.Cell); ok {
+				out.WarmCells++
+			}
+		}
 	}
 	out.Starting = p.existing - out.Warm - out.Running - out.Sessions - out.Removing
 	return out

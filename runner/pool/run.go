@@ -13,10 +13,15 @@ import (
 // Run implements runner.Runner. The sandbox's removal goes on after it has returned, in
 // the background: no process of the run is left then, and nobody has to wait.
 func (p *Pool) Run(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+	again := true
 	for asked := time.Now(); ; {
 		out, err := p.try(ctx, spec, events, asked)
-		// Its code had not begun; and one that was started for this run is never gone.
-		if !errors.Is(err, conversation.ErrGone) {
+		switch {
+		case errors.Is(err, conversation.ErrGone):
+			// Its code had not begun; and one that was started for this run is never gone.
+		case errors.Is(err, runner.ErrWithOthers) && !errors.Is(err, conversation.ErrSeen) && again:
+			again = false // what ends others twice may be its code
+		default:
 			return out, err
 		}
 	}

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"notebox/runner"
@@ -23,6 +24,9 @@ func (p *Pool) StartTimeout() time.Duration { return p.options.StartTimeout }
 // TakeSession is take of a sandbox that is a session's from then on.
 func (p *Pool) TakeSession(ctx context.Context, owner string, env runner.Environment, l runner.Limits, until time.Time) (*conversation.Conversation, error) {
 	c, err := p.take(ctx, owner, env, l, until)
+	if errors.Is(err, runner.ErrWithOthers) { // while it started: the next one is not among those
+		c, err = p.take(ctx, owner, env, l, until)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -26,11 +26,11 @@ type stock struct {
 }
 
 // stockKey says which sandboxes are alike: an environment's name, its image, which
-// holds its packages, and the kernel that runs in it.
-type stockKey struct{ environment, image, kernel string }
+// holds its packages, the kernel that runs in it, and whose they are.
+type stockKey struct{ environment, image, kernel, owner string }
 
 func keyOf(env runner.Environment) stockKey {
-	return stockKey{env.Name, env.Image, env.Kernel.Spec()}
+	return stockKey{env.Name, env.Image, env.Kernel.Spec(), env.Owner}
 }
 
 // fits reports whether its sandboxes are good for a run.

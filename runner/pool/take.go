@@ -18,6 +18,9 @@ func (p *Pool) take(ctx context.Context, owner string, env runner.Environment, l
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if p.options.PerOwner {
+		env.Owner = owner
+	}
 	p.mu.Lock()
 	s := p.stockFor(env, l)
 	c := s.take()

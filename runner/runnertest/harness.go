@@ -17,7 +17,8 @@ type Harness struct {
 	// Left returns the IDs of the sandboxes that there are of a service now, in
 	// whatever state.
 	Left func(t *testing.T, service string) []string
-	// Together is that the sandboxes of one engine are reaped together, and count as one.
+	// Together is that the sandboxes of one engine are reaped with what they are in, which is
+	// not counted.
 	Together bool
 	// Environment is there, Missing is not.
 	Environment, Missing runner.Environment
@@ -30,6 +31,8 @@ const (
 	// patience is how long the suite waits for anything, so that a hang is a
 	// failure with a name. Starts are slow on a busy machine.
 	patience = 60 * time.Second
+	// pingEvery is how often a sandbox hears something that is not to end meanwhile.
+	pingEvery = 5 * time.Second
 	// lonely is how long a sandbox may live that nobody talks to: it waits for 30 s.
 	lonely = 2 * patience
 	// overtime is how long a run may take beyond its time limit, from its first

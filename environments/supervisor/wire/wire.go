@@ -28,6 +28,11 @@
 // with the nonce outside any message, and then with resume. The service passes over all until
 // the nonce.
 //
+// Two questions may be asked at any time:
+//
+//	→ look, ← looked              Looked, of a cell that runs: which walls it is without
+//	→ weigh, ← weight             Measured, of the worker and all cells
+//
 // Each side of a cell's stream begins with Window bytes of credit for the other, and gives
 // more as its reader takes what has come. So a cell whose reader is slow holds up itself
 // alone, and the memory of a stream is bounded. What is in the data is nobody's business here.
@@ -59,6 +64,10 @@ const (
 	KindAttach Kind = 'A'
 	KindHere   Kind = 'a'
 	KindResume Kind = 'R' // Resumed
+	KindLook   Kind = 'L'
+	KindLooked Kind = 'l'
+	KindWeigh  Kind = 'M'
+	KindWeight Kind = 'm' // Measured
 	KindUp     Kind = 'U'
 	KindEnded  Kind = 'E'
 	KindGone   Kind = 'G'
@@ -142,6 +151,7 @@ type (
 	// Failed says why a worker ends.
 	Failed struct {
 		Message string `json:"message"`
+		Wall    Wall   `json:"wall"` // that cannot be built, if that is why
 	}
 )
 

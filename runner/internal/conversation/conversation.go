@@ -25,6 +25,10 @@ const (
 // ErrGone is the cause if a sandbox ended before it had its job.
 var ErrGone = errors.New("the sandbox ended while it waited")
 
+// ErrSeen is with runner.ErrWithOthers if the job's Sink has got something of it, or a network
+// may have: it cannot be done again.
+var ErrSeen = errors.New("something of the job was seen")
+
 // ErrDeadline is the cause if this side ended a sandbox that took too long.
 var ErrDeadline = errors.New("the sandbox did not answer in time")
 

@@ -268,6 +268,8 @@ func (r *reception) cutOff(cancelled bool, err error, late bool) (*runner.Outcom
 	case died && exit.Code == sigkilled:
 		// Only the host's kernel, short of memory, ends the program inside so.
 		r.out.Status = runner.StatusOutOfMemory
+	case errors.Is(err, runner.ErrWithOthers) && (r.seen > 0 || r.job.spec.Network != nil):
+		return nil, fmt.Errorf("%w: %w", ErrSeen, err)
 	default:
 		return nil, ExplainExitOfRun(err, log)
 	}

@@ -12,6 +12,7 @@ import resource
 import socket
 import stat
 import struct
+import sys
 from dataclasses import dataclass, field
 
 from harness.cell import tree
@@ -87,11 +88,28 @@ def bound() -> None:
             call("prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
+_building = ""  # a wall, as environments/supervisor/wire names it
+
+
+def begin(wall: str) -> None:
+    """Note which wall is being built."""
+    global _building  # noqa: PLW0603
+    _building = wall
+
+
+def complain() -> None:
+    """Say, as the last words of a process that ends by that, which wall could not be built."""
+    if _building:
+        print(f"missing wall: {_building}", file=sys.stderr, flush=True)
+
+
 def build(setup: Setup, birth: Birth) -> None:
     """Build them all around this process, which is the first of its pid namespace."""
+    begin("namespaces")
     os.unshare(_NAMESPACES)
     socket.sethostname(HOST)
     _loopback()
+    begin("proc")
     mount("proc", "/proc", "proc", _QUIET)
     for name, value in setup.sysctls.items():
         set_value(name, value)
@@ -100,19 +118,25 @@ def build(setup: Setup, birth: Birth) -> None:
         restrict(path, _QUIET | MS_RDONLY)
     for path in setup.masked:  # after that, or it would be below
         _mask(path)
+    begin("tmpfs")
     for folder, options in birth.mounts.items():
         flags = _QUIET if folder == "/dev/shm" else MS_NOSUID | MS_NODEV
         mount("tmpfs", folder, "tmpfs", flags, options)
+    begin("files")
     pts = f"newinstance,ptmxmode=0666,mode=0620,max={PTYS}"
     mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts)
     mount("mqueue", "/dev/mqueue", "mqueue", _QUIET)
+    begin("control_groups")
     for controller in setup.groups:
         bind(f"{tree.group(controller)}/{birth.group}", f"/sys/fs/cgroup/{controller}")
     unmount(tree.GROUPS)
+    begin("privileges")
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     call("capset", header, struct.pack("6I", _KEPT, _KEPT, 0, 0, 0, 0))
     call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    begin("seccomp")
     _confine(setup.filter)
+    begin("")
 
 
 def set_value(name: str, value: str) -> None:

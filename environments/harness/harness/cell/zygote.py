@@ -50,7 +50,13 @@ def serve(harness: str) -> None:
     the child of the cell's first process. The module that is named is what that goes on with."""
     control = socket.socket(fileno=CONTROL)
     setup = walls.Setup.read(control.recv(MAX_MESSAGE))
-    tree.build(setup.groups, setup.masked)
+    walls.begin("files")
+    try:
+        tree.build(setup.groups, setup.masked)
+    except OSError:
+        walls.complain()
+        raise
+    walls.begin("")
     privileges.settle()
     for folder in (TMP, HARNESS):
         mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV)
@@ -74,6 +80,7 @@ def serve(harness: str) -> None:
         warm.home()
     except BaseException:  # noqa: BLE001 - a fork must never return as what it is not
         traceback.print_exc()
+        walls.complain()
         os._exit(CANNOT_START)
 
 

@@ -9,9 +9,7 @@
 //  4. It moves bytes between the service and cells, and never looks at them.
 //  5. It kills, waits until no process is left, and removes the groups.
 //
-// It has two capabilities, SETUID and SETGID, to write the zygote's map of ids, and is the
-// host's root otherwise: once the zygote is up it can write to its control groups alone
-// (confine.go). It ends when
+// It has two capabilities, SETUID and SETGID, to write the zygote's map of ids. It ends when
 // the service has been silent, when the zygote ends, or with its container; all cells end
 // with it, as it is init of the container, and the zygote of their namespace's.
 package main

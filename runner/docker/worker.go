@@ -146,14 +146,14 @@ func workerConfig(env runner.Environment, labels map[string]string) *container.C
 	return c
 }
 
-// workerHost differs from hostConfig in what a worker needs to build walls. It may make
-// namespaces. Docker's profile for AppArmor, which forbids mounts, is off. All of /proc can be
-// seen, and written to as root may. It has a bind of its service's part of the control groups,
-// below which its own group is too. Its processor time is not limited, as its cells' is.
+// workerHost differs from hostConfig in what a worker needs to build walls, and in nothing
+// else: it may make namespaces, see all of /proc, and write to its service's part of the
+// control groups.
 func (e *Engine) workerHost(profile string) *container.HostConfig {
 	no, pids := false, int64(workerPids)
 	h := hostConfig(runner.Limits{Memory: workerMemory, Pids: workerPids, DataSize: 1 << 20, TmpSize: 1 << 20, Inodes: 64}, e.options.Runtime, 0, int(e.cores.Load()))
 	h.Init = &no // the supervisor is: what it ends with ends all
+	// Docker's profile for AppArmor forbids mounts.
 	h.SecurityOpt = []string{"no-new-privileges:true", "seccomp=" + profile, "apparmor=unconfined"}
 	h.MaskedPaths, h.ReadonlyPaths = []string{}, []string{}
 	h.NanoCPUs, h.PidsLimit = 0, &pids

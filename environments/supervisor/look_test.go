@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"os/exec"
 	"strings"
 	"testing"
@@ -71,12 +72,13 @@ func TestHold(t *testing.T) {
 		{"a process that got out", map[string]string{"pids/cgroup.procs": "1\n"}, wire.Open{Memory: 8192, CPUs: 0.5, Pids: 20}, "group of pids"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			g := &groups{folder: t.TempDir(), name: "worker"}
+			folder, g := t.TempDir(), &groups{own: map[string]string{}}
 			files := map[string]string{
 				"memory/memory.limit_in_bytes": "8192", "memory/memory.memsw.limit_in_bytes": "8192",
 				"cpu/cpu.cfs_quota_us": "50000", "pids/pids.max": "20",
 			}
 			for _, controller := range controllers {
+				g.own[controller] = filepath.Join(folder, controller)
 				require.NoError(t, os.MkdirAll(g.path(controller, name(1)), 0o700))
 				files[controller+"/cgroup.procs"] = "1\n42\n"
 			}

@@ -113,7 +113,7 @@ func TestNoTwoHaveTheSameIDs(t *testing.T) {
 	host, supervisor := newFakeHost(t)
 	w := newWorker(host.sandbox, slog.New(slog.DiscardHandler))
 	w.walls = runner.Walls{FirstUser: 100, Users: 6, Mounts: func(runner.Limits, int) map[string]string { return nil }}
-	go w.serve(func(bool) {}, func() {})
+	go w.serve(func() {}, func(bool) {})
 	go func() { _, _ = io.Copy(io.Discard, supervisor) }()
 	first, err := w.open(t.Context(), runner.DefaultLimits())
 	require.NoError(t, err)

@@ -39,12 +39,9 @@ MAX_MESSAGE = 1 << 18  # bytes
 HELLO, GO = b"h", b"g"
 CANNOT_START = 70  # EX_SOFTWARE of sysexits.h
 
-# Variables that libraries look at when they are imported: they start no threads, which a fork
-# would be without.
-IMPORTING = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-}
+# A variable that pyarrow looks at when it is imported: it starts no thread, which a fork would
+# be without.
+IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 
 @dataclass(frozen=True)
@@ -114,17 +111,27 @@ def imports(harness: str, modules: list[str]) -> None:
     warm.kernel_modules()
     warm.executor_without_exporters()
     warm.notebook_format()
-    importlib.import_module(harness)
-    from harness.kernel import start
+    program = importlib.import_module(harness)
+    from harness.kernel import prepared, start
     from harness.kernel.application import IPKernelApp
 
     os.environ.update(IMPORTING)
     IPKernelApp.modules = modules
-    IPKernelApp.instance().prepare()
+    prepared.IPKernelApp.instance().prepare()
+    program.rehearse()
     IPKernelApp.not_of_kernels = start.of_harness()
     _seed_openssl()  # which has it set itself up
     for name in IMPORTING:
         del os.environ[name]
+    _end_threads()
+
+
+def _end_threads() -> None:
+    """Have OpenBLAS end its threads, as it does before each fork. In a cell that has work for
+    them they come back."""
+    if not (pid := os.fork()):
+        os._exit(0)
+    os.waitpid(pid, 0)
 
 
 def start_anew() -> None:

@@ -89,9 +89,7 @@ def test_what_the_harness_sends_waits_for_nobody(ends: Ends) -> None:
 def test_several_write_at_once(ends: Ends) -> None:
     """Threads, and a process that was forked, with messages of many packets."""
     pid = os.fork()
-    senders = [
-        threading.Thread(target=send_all, args=(ends.kernel, b"%d" % i)) for i in range(2)
-    ]
+    senders = [threading.Thread(target=send_all, args=(ends.kernel, b"%d" % i)) for i in range(2)]
     if not pid:
         send_all(ends.kernel, b"child")
         os._exit(0)

@@ -28,7 +28,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from harness.cell import immortal, tree, walls
+from harness.cell import immortal, pages, tree, walls
 from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, mount, unmount
 from harness.kernel import warm
 from harness.system import names, privileges, sockets
@@ -89,6 +89,7 @@ def serve(harness: str) -> None:
     gc.collect()
     immortal.immortalize()
     gc.freeze()
+    pages.collapse()
     threads = os.listdir("/proc/self/task")
     if len(threads) > 1:
         raise RuntimeError(f"there are {len(threads)} threads before the first fork")

@@ -44,6 +44,7 @@ class IOPubThread(iostream.IOPubThread):
 
     wire: Wire | None = None  # in the fork
     thread: Any = None
+    io_loop: Any
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -116,6 +117,7 @@ class OutStream(application.OutStream):
     """Standard output and error, published by whoever flushes them."""
 
     _taking = False  # what programs have written
+    _fid: Any
 
     def _setup_stream_redirects(self, name: str) -> None:
         """Do as ipykernel does, without a thread."""
@@ -219,6 +221,7 @@ class NoShellThread:
 class IPythonKernel(application.IPythonKernel):
     """A kernel whose messages come by a wire, and by one channel."""
 
+    shell: Any
     shell_stream = AnyTrait()
     _supports_kernel_subshells = False
 
@@ -233,6 +236,7 @@ class IPKernelApp(application.IPKernelApp):
 
     kernel_class = Type(IPythonKernel, klass="ipykernel.kernelbase.Kernel")
     kernel: Any
+    shell: Any
     iopub_thread: Any
 
     def prepare(self) -> None:
@@ -349,8 +353,8 @@ def draw() -> None:
     """Draw a figure that nobody sees, as a notebook does, so that the first one of a run is not
     the slowest. It has no number, and pyplot has not been asked."""
     from IPython.core.pylabtools import print_figure
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import-not-found]
+    from matplotlib.figure import Figure  # type: ignore[import-not-found]
 
     for _ in range(FIGURES):
         figure = Figure()

@@ -86,9 +86,10 @@ class Wire:
 
 
 def _with_sizes(parts: Iterable[Any]) -> Iterator[bytes | memoryview]:
-    for part in map(memoryview, parts):
-        yield part.nbytes.to_bytes(_SIZE, "little")
-        yield part
+    for part in parts:
+        view = memoryview(part)
+        yield view.nbytes.to_bytes(_SIZE, "little")
+        yield view
 
 
 def _split(body: bytes) -> list[bytes]:

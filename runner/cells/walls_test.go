@@ -224,6 +224,6 @@ changed = [k for k in matplotlib.rcParams if k != "backend" and matplotlib.rcPar
 gc.unfreeze()
 figures = sum(isinstance(thing, matplotlib.figure.Figure) for thing in gc.get_objects())
 open_files = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]
-print(json.dumps([plt.get_fignums(), figures, changed, [path for path in open_files if "/fonts/" in path], len(In), Out]))`)
-	require.Equal(t, []any{[]any{}, 0.0, []any{}, []any{}, 2.0, map[string]any{}}, got)
+print(json.dumps([plt.get_fignums(), figures, changed, [path for path in open_files if "/fonts/" in path], len(In), Out, list(map(str, _dh))]))`)
+	require.Equal(t, []any{[]any{}, 0.0, []any{}, []any{}, 2.0, map[string]any{}, []any{"/mnt/data"}}, got)
 }

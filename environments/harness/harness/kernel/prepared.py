@@ -283,6 +283,7 @@ class IPKernelApp(application.IPKernelApp):
         self._swap(self._published)
         kernelapp.IPKernelApp.init_signal(self)
         self.shell.starting_dir = os.getcwd()
+        self.shell.history_manager.dir_hist[:] = [Path.cwd()]
         self.behave()
         self.iopub_thread.begin(self._iopub, streams)
         self.ending.count()

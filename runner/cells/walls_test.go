@@ -245,3 +245,17 @@ a = numpy.random.rand(400, 400)
 print(json.dumps([threads == len(os.sched_getaffinity(0)), bool(numpy.allclose(a @ numpy.linalg.inv(a), numpy.eye(400)))]))`)
 	require.Equal(t, []any{true, true}, got)
 }
+
+// TestRehearsalIsNotSeen: before the fork cells have run and a figure has been drawn. Code finds
+// neither.
+func TestRehearsalIsNotSeen(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	got := runCode(t, engine, `import gc, json, os
+import matplotlib, matplotlib.figure, matplotlib.pyplot as plt
+changed = [k for k in matplotlib.rcParams if k != "backend" and matplotlib.rcParams[k] != matplotlib.rcParamsDefault[k]]
+gc.unfreeze()
+figures = sum(isinstance(thing, matplotlib.figure.Figure) for thing in gc.get_objects())
+open_files = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]
+print(json.dumps([plt.get_fignums(), figures, changed, [path for path in open_files if "/fonts/" in path], len(In), Out, list(map(str, _dh))]))`)
+	require.Equal(t, []any{[]any{}, 0.0, []any{}, []any{}, 2.0, map[string]any{}, []any{"/mnt/data"}}, got)
+}

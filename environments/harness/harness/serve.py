@@ -43,6 +43,13 @@ def main() -> None:
         raise
 
 
+def rehearse() -> None:
+    """Do what can be done of a job before the fork that gets it."""
+    from harness.job import rehearsal  # for cells alone
+
+    rehearsal.rehearse()
+
+
 def serve(reader: frames.Reader, writer: frames.Writer) -> None:
     choice = Choice.read(await_frame(reader, frames.WARM))
     kernel, early = first_kernel(choice, reader.fd)

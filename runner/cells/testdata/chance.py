@@ -26,8 +26,6 @@ print(json.dumps({
     "tempfile": tempfile.NamedTemporaryFile().name,
     "the kernel's id": app.ident,
     "its session": app.session.session,
-    "its key": app.session.key.decode(),
-    "its connection": open(app.parent.connection_file).read(),
     "boot": open("/proc/sys/kernel/random/uuid").read(),
     "data's folder": str(os.stat("/mnt/data").st_uid) + " " + str(os.stat("/mnt/data").st_dev),
 }))

@@ -24,8 +24,9 @@ import struct
 import sys
 import tempfile
 import traceback
+from typing import Any
 
-from harness.cell import immortal, tree, walls
+from harness.cell import immortal, pages, tree, walls
 from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, fork, mount, unmount
 from harness.kernel import warm
 from harness.kernel.choice import PYTHON
@@ -37,12 +38,9 @@ MAX_MESSAGE = 1 << 18  # bytes
 HELLO, GO = b"h", b"g"
 CANNOT_START = 70  # EX_SOFTWARE of sysexits.h
 
-# Variables that libraries look at when they are imported: they start no threads, which a fork
-# would be without.
-IMPORTING = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-}
+# A variable that pyarrow looks at when it is imported: it starts no thread, which a fork would
+# be without.
+IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 
 def serve(harness: str) -> None:
@@ -68,6 +66,7 @@ def serve(harness: str) -> None:
     gc.collect()
     immortal.immortalize()
     gc.freeze()
+    pages.collapse()
     require_alone()
     control.send(b"up")
     birth = Nursery(control).birth()
@@ -91,15 +90,24 @@ def imports(harness: str, setup: walls.Setup) -> None:
         warm.kernel_modules()
     warm.executor_without_exporters()
     warm.notebook_format()
-    importlib.import_module(harness)
+    program = importlib.import_module(harness)
     os.environ.update(IMPORTING)
     if setup.kernel == PYTHON:
-        _build_kernel(setup.modules)
+        _build_kernel(setup.modules, program)
     else:
         _import_program(setup.kernel)
     _seed_openssl()  # which has it set itself up
     for name in IMPORTING:
         del os.environ[name]
+    _end_threads()
+
+
+def _end_threads() -> None:
+    """Have OpenBLAS end its threads, as it does before each fork. In a cell that has work for
+    them they come back."""
+    if not (pid := os.fork()):
+        os._exit(0)
+    os.waitpid(pid, 0)
 
 
 def require_alone() -> None:
@@ -113,12 +121,13 @@ def require_alone() -> None:
         raise RuntimeError(f"forks would share memory that they can write to: {shared}")
 
 
-def _build_kernel(modules: list[str]) -> None:
-    from harness.kernel import start
+def _build_kernel(modules: list[str], harness: Any) -> None:
+    from harness.kernel import prepared, start
     from harness.kernel.application import IPKernelApp
 
     IPKernelApp.modules = modules
-    IPKernelApp.instance().prepare()
+    prepared.IPKernelApp.instance().prepare()
+    harness.rehearse()
     IPKernelApp.not_of_kernels = start.of_harness()
 
 

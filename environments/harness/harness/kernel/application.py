@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import functools
 import gc
 import importlib
@@ -18,10 +17,8 @@ import select
 import sys
 import threading
 import traceback
-import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import zmq
@@ -52,13 +49,6 @@ MAX_SAID = 1000  # messages that are remembered
 ECHO_MS = 1000  # for it to have these turns, on a busy host
 
 
-# What sets the number of threads in the builds of OpenBLAS that NumPy and SciPy bring.
-OPENBLAS = tuple(
-    f"{prefix}openblas_set_num_threads{suffix}"
-    for prefix in ("scipy_", "")
-    for suffix in ("64_", "")
-)
-REHEARSALS = 30  # some code is made faster in steps, the last one after 16 runs
 HISTORY = "--HistoryManager.hist_file=:memory:"  # and not in the user's home
 
 # What a program finds as its own name: abspath of it, and its folder, are in /mnt/data.
@@ -286,107 +276,6 @@ class IPKernelApp(kernelapp.IPKernelApp):
     early: ClassVar[list[str]] = []  # top-level names of what was imported beforehand
     not_of_kernels: ClassVar[list[str]] = []  # modules to forget, if that is known beforehand
     ending = Ending()
-    _prepares = False  # what needs a socket, a thread or a stream is left for later
-    _prepared = False
-
-    def prepare(self) -> None:
-        """Build the kernel and its shell in a process that kernels will be forked from, and
-        import the modules. initialize, in the fork, does the rest."""
-        self._prepares = True
-        before = dict(os.environ)
-        super().initialize([HISTORY])
-        self._prepares, self._prepared = False, True
-        self._import_in_shell()
-        self._rehearse()
-        self.ending.begin()
-        self._folder = list(_contents(self.ipython_dir))
-        self._environment = dict(os.environ.items() - before.items())
-        self._algebra = list(_openblas())
-
-    def _rehearse(self) -> None:
-        """Run cells that leave no trace, so that what they go through is as fast in a fork as it
-        gets: the interpreter makes code faster that has run often."""
-        kernel: Any = self.kernel
-        for _ in range(REHEARSALS):
-            kernel.shell.run_cell("print()", silent=True, store_history=False)
-            kernel.forget_cell()
-
-    @classmethod
-    def is_prepared(cls) -> bool:
-        """Report whether a kernel that is forked from this process has been built in it."""
-        return cls.initialized() and cls.instance()._prepared
-
-    def _go_on(self, connection_file: str) -> None:
-        """Do the rest, in a fork of a process that has prepared."""
-        self.connection_file = connection_file
-        for path, content in self._folder:  # it is another home
-            if content is None:
-                os.mkdir(path)
-            else:
-                path.write_bytes(content)
-        self.session.session, self.session.pid = secrets.token_hex(16), os.getpid()
-        self.init_connection_file()
-        self.init_poller()
-        self.init_sockets()
-        self.init_heartbeat()
-        self.write_connection_file()
-        self.log_connection_info()
-        self.init_io()
-        self.init_signal()
-        kernel: Any = self.kernel
-        with Adopted(kernel):
-            self.init_kernel()
-        os.environ.update(self._environment)
-        for set_threads in self._algebra:
-            set_threads(len(os.sched_getaffinity(0)))
-        kernel.shell.starting_dir = os.getcwd()
-        sys.stdout.flush()
-        sys.stderr.flush()
-
-    def init_connection_file(self) -> None:
-        if not self._prepares:
-            super().init_connection_file()
-
-    def init_poller(self) -> None:
-        if not self._prepares:
-            super().init_poller()
-
-    def init_sockets(self) -> None:
-        if not self._prepares:
-            super().init_sockets()
-
-    def init_heartbeat(self) -> None:
-        if not self._prepares:
-            super().init_heartbeat()
-
-    def write_connection_file(self, **kwargs: Any) -> None:
-        if not self._prepares:
-            super().write_connection_file(**kwargs)
-
-    def log_connection_info(self) -> None:
-        if not self._prepares:
-            super().log_connection_info()
-
-    def init_io(self) -> None:
-        if not self._prepares:
-            super().init_io()
-
-    def init_signal(self) -> None:
-        if not self._prepares:
-            super().init_signal()
-
-    def init_kernel(self) -> None:
-        if not self._prepares:
-            super().init_kernel()
-            return
-        kind: Any = self.kernel_class
-        self.kernel = kind.instance(
-            parent=self,
-            session=self.session,
-            log=self.log,
-            profile_dir=self.profile_dir,
-            user_ns=self.user_ns,
-        )
 
     def init_iopub(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
         # A publisher drops what its reader has not taken yet, unless told to wait.
@@ -403,10 +292,17 @@ class IPKernelApp(kernelapp.IPKernelApp):
         """
         # Its default was read in the harness.
         self.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
-        if self._prepared:
-            self._go_on(sys.argv[sys.argv.index("-f") + 1])
-        else:
-            super().initialize(argv)
+        super().initialize(argv)
+        self.behave()
+        if self.hurry >= 0:
+            gc.disable()
+            self.import_in_shell()
+            gc.enable()
+            os.close(self.hurry)
+        self.ending.begin()
+
+    def behave(self) -> None:
+        """Have this process be what code of a script takes it for."""
         sys.argv = [PROGRAM]  # and not those of the kernel, which a program's parser refuses
         sys.breakpointhook = breakpoint_without_debugger
         setattr(interactiveshell, "warn", warn_of_exit)  # noqa: B010
@@ -416,18 +312,9 @@ class IPKernelApp(kernelapp.IPKernelApp):
             asyncio.BaseEventLoop.run_until_complete
         )
         logging.getLogger("matplotlib.font_manager").addFilter(Once())
-        if self.hurry >= 0:
-            if not self._prepared:
-                gc.disable()
-                self._import_in_shell()
-                gc.enable()
-            os.close(self.hurry)
-        if self._prepared:
-            self.ending.count()
-        else:
-            self.ending.begin()
 
-    def _import_in_shell(self) -> None:
+    def import_in_shell(self) -> None:
+        """Import the modules, as code of a cell would."""
         shell: Any = self.shell
         with shell.builtin_trap:  # get_ipython is there, as in a cell
             self._import()
@@ -444,57 +331,7 @@ class IPKernelApp(kernelapp.IPKernelApp):
             except Exception:  # noqa: BLE001 - whatever a library does when it is imported
                 traceback.print_exc()
         new = set(sys.modules) - self.of_every_kernel
-        type(self).early = sorted({name.partition(".")[0] for name in new})
-
-
-def _openblas() -> Iterator[Callable[[int], object]]:
-    """Yield for each OpenBLAS in this process what sets how many threads it has.
-
-    Where kernels are forked from it has one, as a fork would be without the others.
-    """
-    with open("/proc/self/maps") as f:
-        paths = {line.split(maxsplit=5)[5].strip() for line in f if "openblas" in line}
-    for path in sorted(paths):
-        library = ctypes.CDLL(path)
-        for name in OPENBLAS:
-            if hasattr(library, name):
-                yield getattr(library, name)
-                break
-
-
-def _contents(folder: str) -> Iterator[tuple[Path, bytes | None]]:
-    """Yield a folder, and what is in it: files with their content, other folders without."""
-    yield Path(folder), None
-    for path in sorted(Path(folder).rglob("*")):
-        yield path, None if path.is_dir() else path.read_bytes()
-
-
-class Adopted:
-    """Has the application find a kernel that there is, where it would make one."""
-
-    def __init__(self, kernel: Any) -> None:
-        self._kernel: Any = kernel
-        self._kind: Any = type(kernel)
-
-    def __enter__(self) -> None:
-        self._kind.instance = self._adopt
-
-    def __exit__(self, *_: object) -> None:
-        del self._kind.instance
-
-    def _adopt(self, **traits: Any) -> Any:
-        """Give the kernel what it would have been made with."""
-        kernel, shell = self._kernel, self._kernel.shell
-        for name in ("parent", "profile_dir", "user_ns", "log"):
-            traits.pop(name)
-        for name, value in traits.items():
-            setattr(kernel, name, value)
-        kernel.ident = str(uuid.uuid4())
-        kernel._stdout, kernel._stderr = sys.stdout, sys.stderr
-        shell.displayhook.topic = kernel._topic("execute_result")
-        for publisher in (shell.displayhook, shell.display_pub):
-            publisher.pub_socket = kernel.iopub_socket
-        return kernel
+        IPKernelApp.early = sorted({name.partition(".")[0] for name in new})
 
 
 def apart(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -548,17 +385,21 @@ def pack(message: object) -> bytes:
         return json.dumps(message, default=json_default, allow_nan=False).encode()
 
 
+def pass_for_parents(*kinds: type) -> None:
+    """Have these be what a user sees their parents as, and what configuration is stored under."""
+    for kind in kinds:
+        parent = kind.__bases__[0]
+        kind.__module__, kind.__qualname__ = parent.__module__, parent.__qualname__
+
+
 # The names that the kernel looks up.
 setattr(iostream, "OutStream", OutStream)  # noqa: B010
 setattr(kernelapp, "IOPubThread", IOPubThread)  # noqa: B010
-for _kind in (
+pass_for_parents(
     IOPubThread,
     OutStream,
     ZMQExitAutocall,
     ZMQInteractiveShell,
     IPythonKernel,
     IPKernelApp,
-):
-    # What a user sees of them, and what configuration is stored under.
-    _parent = _kind.__bases__[0]
-    _kind.__module__, _kind.__qualname__ = _parent.__module__, _parent.__qualname__
+)

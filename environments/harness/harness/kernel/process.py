@@ -8,12 +8,13 @@ import functools
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from queue import Empty
 from typing import Any
 
@@ -26,8 +27,8 @@ from jupyter_client.session import Session
 from jupyter_core.paths import jupyter_path
 from jupyter_core.utils import ensure_event_loop
 
-from harness.kernel import program
-from harness.kernel.choice import Choice
+from harness.kernel import program, wire
+from harness.kernel.choice import PYTHON, Choice
 from harness.kernel.forked import MAX_QUEUED
 from harness.system.grace import Grace
 from harness.system.places import DATA, HARNESS, PROGRAMS
@@ -103,9 +104,24 @@ class Manager(AsyncKernelManager):
 
         self.write_connection_file()
         hurry, ours = os.pipe()
-        self._take(start.fork(self.connection_file, env, DATA, modules, hurry))
+
+        def begin(kept: Sequence[int]) -> None:
+            start.begin(self.connection_file, modules, kept[0])
+
+        self._take(start.fork(env, DATA, [hurry], begin))
         os.close(hurry)
         return ours
+
+    def fork_prepared(self, env: dict[str, str]) -> list[socket.socket]:
+        """Start a kernel that this process has prepared; return our ends of its wires."""
+        from harness.kernel import prepared, start
+
+        pairs = [wire.pair() for _ in range(2)]
+        keep = [theirs.fileno() for _, theirs in pairs]
+        self._take(start.fork(env, DATA, keep, prepared.IPKernelApp.instance().take))
+        for _, theirs in pairs:
+            theirs.close()
+        return [ours for ours, _ in pairs]
 
     def start_program(self, env: dict[str, str], *, first: bool) -> None:
         """Start the program of the kernelspec: the first one by a fork, if this process has it."""
@@ -148,9 +164,8 @@ class Manager(AsyncKernelManager):
 
 def is_prepared() -> bool:
     """Report whether a kernel of Python's that is forked from this process has been built in it."""
-    from harness.kernel.application import IPKernelApp  # which other kernels do without
-
-    return IPKernelApp.is_prepared()
+    prepared = sys.modules.get("harness.kernel.prepared")  # which no container has
+    return prepared is not None and prepared.IPKernelApp.is_prepared()
 
 
 def _as_child(env: dict[str, str]) -> dict[str, str]:
@@ -189,6 +204,13 @@ class Forked:
         return self.returncode
 
 
+@functools.cache
+def _made_ahead() -> tuple[Manager, wire.Client]:
+    """Return what a prepared kernel is managed with, which has been there before the fork."""
+    manager = Manager(kernel_name=PYTHON)
+    return manager, wire.Client(session=TolerantSession(), parent=manager)
+
+
 class Kernel:
     """One started kernel."""
 
@@ -215,6 +237,37 @@ class Kernel:
         self.choice = choice
         self._ended = threading.Event()
         self._loop = ensure_event_loop()
+        self.rehearsed = choice.is_python and first and is_prepared()
+        if self.rehearsed:
+            self._take_prepared(env)
+        else:
+            self._make(choice, env, first=first, in_session=in_session)
+        self.pid: int = self.manager.provisioner.pid  # type: ignore[union-attr]
+
+    def _take_prepared(self, env: dict[str, str]) -> None:
+        """Fork a kernel from what this process has prepared."""
+        self._attach(_made_ahead()[0].fork_prepared(env))
+        run(self._answers(self._up()))
+
+    def _attach(self, ends: list[socket.socket]) -> None:
+        """Take the ends of a prepared kernel's wires."""
+        from harness.kernel import prepared
+
+        self.manager, client = _made_ahead()
+        self.client = client
+        client.attach(ends, self._loop)
+        content = prepared.IPKernelApp.instance().info
+        self.info_request, self.info = "", {"parent_header": {}, "content": content}
+        vars(client)["kernel_info"] = lambda: self.info_request
+
+    async def _up(self) -> None:
+        """Return when a prepared kernel has published something: that it starts."""
+        while not await self.client.iopub_channel.socket.poll(1000):
+            if not await self.manager.is_alive():
+                raise RuntimeError("the kernel ended while it started")
+
+    def _make(self, choice: Choice, env: dict[str, str], *, first: bool, in_session: bool) -> None:
+        """Start a kernel that takes connections."""
         self._folder = tempfile.mkdtemp(prefix="kernel-", dir=HARNESS)
         os.chmod(self._folder, 0o711)  # the user may read the file whose name it is told
         self.manager = Manager(
@@ -223,7 +276,6 @@ class Kernel:
             connection_file=os.path.join(self._folder, "kernel.json"),
         )
         started, hurry = True, None
-        self.rehearsed = choice.is_python and first and is_prepared()
         if not choice.is_python:
             self.manager.start_program(env, first=first)
         elif first and not choice.hides_imported():
@@ -238,7 +290,6 @@ class Kernel:
         self.manager.context = context
         with self._hurried(hurry):
             run(self._start(env, started))
-        self.pid: int = self.manager.provisioner.pid  # type: ignore[union-attr]
 
     @contextlib.contextmanager
     def _hurried(self, hurry: int | None) -> Iterator[None]:
@@ -272,8 +323,12 @@ class Kernel:
         # No stdin channel: what asks for input gets an error at once. No heartbeat:
         # the process itself is watched.
         self.client.start_channels(stdin=False, hb=False)
+        await self._answers(self._ready())
+
+    async def _answers(self, sign: Awaitable[None]) -> None:
+        """Return when there is a sign of the kernel."""
         try:
-            await asyncio.wait_for(self._ready(), START_SECONDS)
+            await asyncio.wait_for(sign, START_SECONDS)
         except TimeoutError:
             raise SilentKernelError("the kernel did not answer") from None
 
@@ -401,6 +456,30 @@ class Kernel:
     def disconnect(self) -> None:
         """End the connection."""
         self.client.stop_channels()
+        if self.rehearsed:
+            return
         self.manager.context.destroy(linger=0)
         self.manager.cleanup_connection_file()
         os.rmdir(self._folder)
+
+
+class Rehearsed(Kernel):
+    """The prepared kernel before there is any fork of it, in this process."""
+
+    def __init__(self) -> None:
+        from harness.kernel import prepared
+
+        self.choice, self.pid, self.rehearsed = Choice(), os.getpid(), True
+        self._loop = ensure_event_loop()
+        pairs = [wire.pair() for _ in range(2)]
+        self._attach([ours for ours, _ in pairs])
+        self.manager._take(self.pid)
+        self._app = prepared.IPKernelApp.instance()
+        self._app.take([theirs.detach() for _, theirs in pairs])
+
+    def on_stage(self) -> contextlib.AbstractContextManager[None]:
+        """Have this process be a kernel, too."""
+        return self._app.on_stage()
+
+    def has_ended(self) -> bool:
+        return False

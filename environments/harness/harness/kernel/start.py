@@ -13,12 +13,13 @@ import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Callable, Sequence
 
 from harness.kernel.application import DEBUGGER_VARIABLES, HISTORY, IPKernelApp
 from harness.kernel.forked import InKernelError
 from harness.system.places import PROGRAMS
 
-_HURRY = 100  # the descriptor of hurry in a kernel that starts
+_KEPT = 100  # the first descriptor of those that a kernel keeps
 _MAX_FD = 1 << 16  # above the container's own limit
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 
@@ -45,14 +46,13 @@ def finish() -> None:
 
 
 def fork(
-    connection_file: str, env: dict[str, str], folder: str, modules: list[str], hurry: int
+    env: dict[str, str], folder: str, keep: Sequence[int], begin: Callable[[Sequence[int]], object]
 ) -> int:
     """Start a kernel as a copy of this process, which has one thread; return its id.
 
-    In the kernel, raises InKernelError. What this process was given since its start is not
-    in it, as no request has come yet, nor is any descriptor but hurry, the end of a pipe
-    that nothing comes through: a module may be anybody's. Until the other end is closed,
-    modules are imported.
+    In the kernel, calls begin with the descriptors that it keeps, and raises InKernelError.
+    What this process was given since its start is not in it, as no request has come yet, nor
+    is any other descriptor.
     """
     from harness.kernel.choice import PACKAGES
     from harness.system.privileges import become_user
@@ -68,12 +68,12 @@ def fork(
         become_user()
         # As a program that is started anew has it; else its own /proc/self is closed to it.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
-        IPKernelApp.modules, IPKernelApp.hurry = modules, os.dup2(hurry, _HURRY, inheritable=False)
+        kept = [os.dup2(fd, _KEPT + i, inheritable=False) for i, fd in enumerate(keep)]
         null = os.open(os.devnull, os.O_RDWR)
         for fd in range(3):
             os.dup2(null, fd)
-        os.closerange(3, _HURRY)
-        os.closerange(_HURRY + 1, _MAX_FD)
+        os.closerange(3, _KEPT)
+        os.closerange(_KEPT + len(kept), _MAX_FD)
         os.environ.clear()
         os.environ.update(env, JPY_PARENT_PID=str(os.getppid()))  # as jupyter_client does
         os.environ.update(DEBUGGER_VARIABLES)
@@ -83,10 +83,20 @@ def fork(
             own = (i for i, path in enumerate(sys.path) if path.endswith("site-packages"))
             sys.path.insert(next(own), packages)
         gc.enable()
-        _set_arguments(connection_file)
+        begin(kept)
     except BaseException:  # noqa: BLE001 - a fork must never return
         os._exit(1)
     raise InKernelError(IPKernelApp.launch_instance, finish)
+
+
+def begin(connection_file: str, modules: list[str], hurry: int) -> None:
+    """Have this process become a kernel of that file, which imports these modules.
+
+    hurry is the end of a pipe that nothing comes through, as a module may be anybody's. Once
+    the other end is closed, nothing more is imported.
+    """
+    IPKernelApp.modules, IPKernelApp.hurry = modules, hurry
+    _set_arguments(connection_file)
 
 
 def of_harness() -> list[str]:

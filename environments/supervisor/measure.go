@@ -64,7 +64,7 @@ func (g *groups) charged(cell uint32) int64 {
 
 // processes are those in a cell's groups.
 func (g *groups) processes(cell uint32) (pids []int) {
-	raw, _ := os.ReadFile(g.find(cell, controllers[0], "cgroup.procs"))
+	raw, _ := os.ReadFile(g.find(cell, wire.Controllers[0], "cgroup.procs"))
 	for field := range bytes.FieldsSeq(raw) {
 		if pid, err := strconv.Atoi(string(field)); err == nil {
 			pids = append(pids, pid)

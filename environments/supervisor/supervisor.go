@@ -178,7 +178,7 @@ func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 	if err != nil {
 		return wire.Missed(wire.WallSeccomp, err)
 	}
-	groups, err := newGroups(groupsFolder, setup)
+	groups, err := newGroups(wire.GroupsFolder, setup)
 	if err != nil {
 		return wire.Missed(wire.WallGroups, err)
 	}

@@ -20,9 +20,6 @@ import (
 const (
 	// supervisorProgram is a worker's, in each image.
 	supervisorProgram = "/opt/notebox/supervisor"
-	// groupsFolder is where a worker finds its part of the host's control groups, a folder
-	// for each controller.
-	groupsFolder = "/run/groups"
 	// workerUsers are how many ids a worker has: two for its zygote, and then two for each
 	// cell. So a thousand cells begin before one has ids that another one had.
 	workerUsers = 2048
@@ -33,9 +30,6 @@ const (
 	// are in their own groups.
 	workerPids = 1024
 )
-
-// controllers are the folders of cgroup v1 that cells have groups of.
-var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
 
 // builders are the system calls that walls are built with. A sandbox may not make them.
 var builders = []string{
@@ -171,12 +165,12 @@ func (e *Engine) setGroups(h *container.HostConfig, info system.Info) {
 	}
 	// By Binds, which make what is not there.
 	if info.CgroupVersion != "2" {
-		for _, controller := range controllers {
-			h.Binds = append(h.Binds, path.Join(all, controller, folder)+":"+path.Join(groupsFolder, controller))
+		for _, controller := range supervision.Controllers {
+			h.Binds = append(h.Binds, path.Join(all, controller, folder)+":"+path.Join(supervision.GroupsFolder, controller))
 		}
 		return
 	}
-	h.Binds = append(h.Binds, path.Join(all, folder)+":"+groupsFolder)
+	h.Binds = append(h.Binds, path.Join(all, folder)+":"+supervision.GroupsFolder)
 	h.CgroupnsMode = "host" // or it would not know which group is its own
 	// Cells are in the container's group. Those limits are for the worker's own part of it.
 	h.Memory, h.MemorySwap, h.PidsLimit = 0, 0, nil

@@ -149,7 +149,7 @@ class Session:
         if writer.over:
             return
         self._fresh = False
-        begun = cgroup.read().cpu_ns
+        begun = cgroup.cpu_ns()
         job = Job(**work.job)
         nb = nbformat.reads(work.notebook.decode(), as_version=4)
         self._look_after_kernel()
@@ -166,13 +166,13 @@ class Session:
             self._renew_gone()
             limits = job.max_files, job.max_file_bytes
             collected = collect(writer, self._marks, self._hidden, *limits, since=since)
-        cpu = cgroup.read().cpu_ns - begun
+        cpu = cgroup.cpu_ns() - begun
         writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
 
     def _cells(
         self, nb: nbformat.NotebookNode, job: Job, writer: frames.Writer
     ) -> tuple[Clock, dict[str, Any], list[dict[str, str]]]:
-        executor = Executor(self._kernel, writer, job.stop_on_error, job.max_output)
+        executor = Executor.of(self._kernel, writer, job.stop_on_error, job.max_output)
         clock = self._clock(self._kernel, job)
         with self._watched(clock, writer):
             outcome = run_cells(nb, executor, clock)

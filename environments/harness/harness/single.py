@@ -46,7 +46,7 @@ def run(
 
     early are the names of modules that the kernel has imported before there was a job.
     """
-    begun = cgroup.read().cpu_ns
+    begun = cgroup.cpu_ns()
     nb = nbformat.reads(await_notebook(reader, job.notebook_bytes), as_version=4)
     proxy, network = {}, None
     if job.network is not None:
@@ -60,7 +60,7 @@ def run(
     untouched = collector.marks(job.inputs)
     since = time.time_ns()
 
-    executor = Executor(kernel, writer, job.stop_on_error, job.max_output)
+    executor = Executor.of(kernel, writer, job.stop_on_error, job.max_output)
     listener = Listener(reader.fd, display, network, silence=frames.IDLE_SECONDS)
     clock = listener.clock = Clock(kernel, job.timeout_seconds, listener.rouse)
     kernel.watch(clock.lost_kernel)
@@ -76,7 +76,7 @@ def run(
         starter.join()
         end_processes()
     collected = collect(writer, untouched, since, job)
-    cpu = cgroup.read().cpu_ns - begun  # with what a kernel does at its start and its end
+    cpu = cgroup.cpu_ns() - begun  # with what a kernel does at its start and its end
     writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
     listener.join()  # so that nothing that was written is lost
 

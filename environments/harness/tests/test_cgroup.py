@@ -37,14 +37,14 @@ FOLDERS = [
     [pytest.param(folder, usage, id=f"{folder}: {desc}") for folder, desc, usage in FOLDERS],
 )
 def test_counters(folder: str, expected: Usage) -> None:
-    assert cgroup.read(GOLDEN / folder) == expected
+    assert cgroup.read(str(GOLDEN / folder)) == expected
 
 
 def test_unreadable(tmp_path: Path) -> None:
     # A folder in a file's place fails to be read like a file without permission.
     for name in ("cgroup.controllers", "cpu.stat", "memory.events", "memory.peak"):
         (tmp_path / name).mkdir()
-    assert cgroup.read(tmp_path) == NOTHING
+    assert cgroup.read(str(tmp_path)) == NOTHING
 
 
 def test_this_host() -> None:

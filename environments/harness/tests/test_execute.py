@@ -44,7 +44,7 @@ class Bench:
     def __init__(self, budget: int = 1 << 30, clock: Clock | None = None) -> None:
         self.sent, self.clock = Recorder(), clock or Clock()
         self.nb = new_notebook(cells=[new_code_cell("", metadata={"execution": {}})])
-        self.executor = execute.Executor(SimpleNamespace(), self.sent, False, budget)
+        self.executor = execute.Executor.of(SimpleNamespace(), self.sent, False, budget)
         # What nbclient sets when it begins with a notebook, and with a cell.
         self.executor.nb, self.executor.clear_before_next_output = self.nb, False
         self.executor._clock = self.clock

@@ -212,7 +212,7 @@ def test_what_waits_does_nothing(
     desc: str, used: int, ends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counter = iter((7, 7 + used))
-    monkeypatch.setattr(cgroup, "read", lambda: cgroup.Usage(next(counter), 0, 0))
+    monkeypatch.setattr(cgroup, "cpu_ns", lambda: next(counter))
     with (
         stream(frame(frames.PING) + frame(frames.JOB)) as (reader, _),
         subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as kernel,

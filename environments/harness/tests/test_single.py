@@ -83,7 +83,7 @@ def scene(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         errors=[], broken=False, quiet=False, dropped=[],
     )  # fmt: skip
     monkeypatch.setattr(single, "suited", lambda kernel, *_, **__: kernel)
-    monkeypatch.setattr(single, "Executor", lambda *_: executor)
+    monkeypatch.setattr(single.Executor, "of", lambda *_: executor)
     monkeypatch.setattr(single, "kill_user", scene.kill_user)
     monkeypatch.setattr(single, "collect", lambda *_: True)
     monkeypatch.setattr(listener, "end", lambda _: None)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_core.utils import ensure_event_loop, run_sync
@@ -30,20 +30,32 @@ NO_LIMIT = 10**9  # seconds that nbclient may wait; a Clock counts
 class Executor(ExecutePreprocessor):
     """nbconvert's execution, with its outputs counted and passed on as they happen."""
 
-    def __init__(self, kernel: Kernel, writer: Writer, stop_on_error: bool, budget: int) -> None:
-        super().__init__(timeout=None, iopub_timeout=NO_LIMIT, allow_errors=not stop_on_error)
+    ahead: ClassVar[Executor | None] = None  # one that was made before there is a job
+
+    @classmethod
+    def of(cls, kernel: Kernel, writer: Writer, stop_on_error: bool, budget: int) -> Executor:
+        """Return a new one, which takes a while, or the one that was made ahead."""
+        executor, cls.ahead = cls.ahead or cls(), None
+        executor._take(kernel, writer, stop_on_error, budget)
+        return executor
+
+    def __init__(self) -> None:
+        super().__init__(timeout=None, iopub_timeout=NO_LIMIT)
         self.on_cell_error = self._note_error
         self.on_cell_executed = self._note_reply
         self.early: list[str] = []
         self.ended = False  # by an exit with code 0: no cell runs any more
         self.quiet = True  # the kernel has nothing to do at its exit
         self.errors: list[str] = []  # the class of each exception that ended a cell
-        self._kernel, self._writer, self._budget = kernel, writer, budget
         self.dropped: list[dict[str, str]] = []  # outputs that could not be kept, and why
         self.broken = False  # the kernel's replies are none
         self._full = False  # the budget is used up
-        self._loop = ensure_event_loop()
         self._clock: Clock | None = None
+
+    def _take(self, kernel: Kernel, writer: Writer, stop_on_error: bool, budget: int) -> None:
+        self.allow_errors = not stop_on_error
+        self._kernel, self._writer, self._budget = kernel, writer, budget
+        self._loop = ensure_event_loop()
 
     def execute_notebook(self, nb: NotebookNode, clock: Clock) -> None:
         """Run the cells of nb, in place, as far as the run gets."""

@@ -84,6 +84,8 @@ def tell(
 ) -> None:
     """Send how a job went, its notebook, and the outputs that are not in there."""
     writer.write_json(frames.OUTCOME, outcome)
-    writer.write_chunks(frames.NOTEBOOK_OUT, nbformat.writes(nb).encode("utf-8", "ufffd"))
+    # As nbformat.writes, which then looks whether it is valid, and only logs that.
+    document = nbformat.versions[nb.nbformat].writes_json(nb)
+    writer.write_chunks(frames.NOTEBOOK_OUT, document.encode("utf-8", "ufffd"))
     for report in dropped:
         writer.write_json(frames.SKIPPED, report)

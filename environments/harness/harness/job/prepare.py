@@ -117,7 +117,7 @@ def run_silently(kernel: Kernel, code: str) -> Executor:
 
     nb = new_notebook(cells=[new_code_cell(code)])
     with kernel.silenced():
-        executor = Executor(kernel, Unwritten(-1), True, OUTPUT_OVERHEAD * 10)
+        executor = Executor.of(kernel, Unwritten(-1), True, OUTPUT_OVERHEAD * 10)
         executor.execute_notebook(nb, Clock(kernel, NO_LIMIT, lambda: None))
     if executor.broken or executor.errors or kernel.has_ended():
         raise RuntimeError("the kernel does not run a cell")

@@ -28,11 +28,12 @@ def rehearse() -> None:
     with kernel.silenced(), kernel.on_stage():
         for _ in range(TIMES):
             nb = nbformat.reads(text, as_version=4)
-            executor = Executor(kernel, writer, True, BUDGET)
+            executor = Executor.of(kernel, writer, True, BUDGET)
             outcome = run_cells(nb, executor, Clock(kernel, NO_LIMIT, lambda: None))
             tell(writer, outcome, nb, executor.dropped)
             if not nb.cells[0].outputs:
                 raise RuntimeError(f"the rehearsal failed: {outcome} {executor.dropped}")
+    Executor.ahead = Executor()
     kernel.disconnect()
     os.close(null)
     utils.ensure_event_loop().close()

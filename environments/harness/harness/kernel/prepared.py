@@ -35,7 +35,7 @@ from harness.kernel import application
 from harness.kernel.application import HISTORY, pack
 from harness.kernel.wire import Wire
 
-FIGURES = 4  # what a figure runs through has loops enough for the interpreter
+TIMES = 4  # tables and figures: what they run through has loops enough for the interpreter
 PIPE = 1 << 16  # bytes that a pipe holds
 
 
@@ -224,6 +224,7 @@ class IPythonKernel(application.IPythonKernel):
     shell: Any
     shell_stream = AnyTrait()
     _supports_kernel_subshells = False
+    _execute_sleep = 0.0  # seconds before a reply: a flush has sent what was printed
 
     def start(self) -> None:
         """Do what any kernel does, and nothing for a debugger."""
@@ -245,6 +246,8 @@ class IPKernelApp(application.IPKernelApp):
         plain = self._swap()
         kernelapp.IPKernelApp.initialize(self, [HISTORY])
         self.import_in_shell()
+        if "pandas" in sys.modules:
+            tabulate()
         if "matplotlib.backends.backend_agg" in sys.modules:
             draw()
         gc.collect()
@@ -286,6 +289,7 @@ class IPKernelApp(application.IPKernelApp):
         self.shell.history_manager.dir_hist[:] = [Path.cwd()]
         self.behave()
         self.iopub_thread.begin(self._iopub, streams)
+        gc.freeze()
         self.ending.count()
 
     @contextlib.contextmanager
@@ -350,6 +354,19 @@ class IPKernelApp(application.IPKernelApp):
     init_poller = init_heartbeat = init_signal = _nothing
 
 
+def tabulate() -> None:
+    """Make a table, describe it and show it as a notebook does, for the same reason."""
+    import pandas as pd  # type: ignore[import-not-found,import-untyped]
+
+    for _ in range(TIMES):
+        table = pd.DataFrame({"a": range(10), "b": [f"{n}" for n in range(10)]})
+        table["c"] = table.a**2
+        for shown in (table, table.describe()):
+            str(shown)
+            shown._repr_html_()
+        table.groupby("b").c.sum()
+
+
 def draw() -> None:
     """Draw a figure that nobody sees, as a notebook does, so that the first one of a run is not
     the slowest. It has no number, and pyplot has not been asked."""
@@ -357,7 +374,7 @@ def draw() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import-not-found]
     from matplotlib.figure import Figure  # type: ignore[import-not-found]
 
-    for _ in range(FIGURES):
+    for _ in range(TIMES):
         figure = Figure()
         FigureCanvasAgg(figure)
         axes = figure.subplots()

@@ -150,9 +150,9 @@ class Manager(AsyncKernelManager):
         self._take(pid)
 
     def _take(self, pid: int) -> None:
-        self.provisioner = LocalProvisioner(parent=self)
-        self.provisioner.process = Forked(pid)  # type: ignore[assignment]
-        self.provisioner.pid = pid
+        # It may have been made ahead.
+        local: Any = self.provisioner or LocalProvisioner(parent=self)
+        self.provisioner, local.process, local.pid = local, Forked(pid), pid
 
     def write_connection_file(self, **kwargs: Any) -> None:
         super().write_connection_file(**kwargs)

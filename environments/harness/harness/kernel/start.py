@@ -7,7 +7,6 @@ but once.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib.util
 import os
@@ -21,7 +20,6 @@ from harness.system.places import PROGRAMS
 
 _KEPT = 100  # the first descriptor of those that a kernel keeps
 _MAX_FD = 1 << 16  # above the container's own limit
-_PR_SET_DUMPABLE = 4  # linux/prctl.h
 
 
 def main(connection_file: str) -> None:
@@ -55,7 +53,7 @@ def fork(
     is any other descriptor.
     """
     from harness.kernel.choice import PACKAGES
-    from harness.system.privileges import become_user
+    from harness.system.privileges import become_user, set_dumpable
 
     gc.freeze()
     sys.stdout.flush()
@@ -67,7 +65,7 @@ def fork(
         os.setsid()
         become_user()
         # As a program that is started anew has it; else its own /proc/self is closed to it.
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+        set_dumpable(True)
         kept = [os.dup2(fd, _KEPT + i, inheritable=False) for i, fd in enumerate(keep)]
         null = os.open(os.devnull, os.O_RDWR)
         for fd in range(3):

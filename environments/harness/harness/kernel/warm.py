@@ -7,13 +7,15 @@ neither pays twice. What code may import comes after that, in the kernel alone
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import importlib.util
 import os
-import shutil
 import sys
+from pathlib import Path
 
+from harness.stream.frames import write_all
 from harness.system.places import DISPLAY, HARNESS, HOME
 from harness.system.privileges import as_user
 
@@ -74,9 +76,27 @@ def kernel_modules() -> None:
 
 
 def home() -> None:
-    """Make the user's home, like a new user's: the image keeps caches that take long to make."""
+    """Make the user's home, like a new user's, with caches of the image that take long to make."""
     with as_user():
-        shutil.copytree("/etc/skel", HOME, dirs_exist_ok=True)
+        for path, mode, content, written in skeleton():
+            if content is None:
+                os.makedirs(path, exist_ok=True)
+            else:
+                with open(path, "wb", buffering=0) as f:
+                    write_all(f.fileno(), content)
+                os.utime(path, ns=(written, written))
+            os.chmod(path, mode)
+
+
+@functools.cache
+def skeleton() -> list[tuple[str, int, bytes | None, int]]:
+    """Return what a new user's home has: path, mode, a file's content, when it was written."""
+    skeleton, found = Path("/etc/skel"), []
+    for path in (skeleton, *sorted(skeleton.rglob("*"))):
+        stat, content = path.stat(), None if path.is_dir() else path.read_bytes()
+        own = os.path.join(HOME, path.relative_to(skeleton))
+        found.append((own, stat.st_mode & 0o7777, content, stat.st_mtime_ns))
+    return found
 
 
 def after_fork() -> None:

@@ -25,12 +25,12 @@ def next_frame(
     meanwhile, as nobody else would know, or does something: a package that it has
     imported may have started to work, at nobody's cost.
     """
-    begun = cgroup.read().cpu_ns
+    begun = cgroup.cpu_ns()
     while True:
         if idle:
             await_input(reader.fd, idle)
         kind, payload = reader.read()
-        if kind == frames.PING and idle and cgroup.read().cpu_ns - begun > WAIT_CPU_NS:
+        if kind == frames.PING and idle and cgroup.cpu_ns() - begun > WAIT_CPU_NS:
             raise RuntimeError("the processor was used while there was nothing to do")
         if kind in expected:
             return kind, payload

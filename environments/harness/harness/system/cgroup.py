@@ -6,10 +6,10 @@ of the Linux kernel.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path("/sys/fs/cgroup")
+ROOT = "/sys/fs/cgroup"
 
 
 @dataclass(frozen=True)
@@ -21,39 +21,56 @@ class Usage:
     oom_kills: int  # processes ended because the memory limit was reached
 
 
-def read(root: Path = ROOT) -> Usage:
+def read(root: str = ROOT) -> Usage:
     """Return the counters as they stand."""
-    if (root / "cgroup.controllers").exists():
+    if _is_unified(root):
         return Usage(
-            cpu_ns=_field(root / "cpu.stat", "usage_usec") * 1000,
-            peak_memory=_number(root / "memory.peak") or _number(root / "memory.current"),
-            oom_kills=_field(root / "memory.events", "oom_kill"),
+            cpu_ns=cpu_ns(root),
+            peak_memory=_number(f"{root}/memory.peak") or _number(f"{root}/memory.current"),
+            oom_kills=_field(f"{root}/memory.events", b"oom_kill"),
         )
-    cpuacct = root / "cpuacct"
-    if not cpuacct.exists():
-        cpuacct = root / "cpu,cpuacct"
     return Usage(
-        cpu_ns=_number(cpuacct / "cpuacct.usage"),
-        peak_memory=_number(root / "memory" / "memory.max_usage_in_bytes"),
-        oom_kills=_field(root / "memory" / "memory.oom_control", "oom_kill"),
+        cpu_ns=cpu_ns(root),
+        peak_memory=_number(f"{root}/memory/memory.max_usage_in_bytes"),
+        oom_kills=_field(f"{root}/memory/memory.oom_control", b"oom_kill"),
     )
 
 
-def _text(path: Path) -> str:
+def cpu_ns(root: str = ROOT) -> int:
+    """Return cpu_ns alone."""
+    if _is_unified(root):
+        return _field(f"{root}/cpu.stat", b"usage_usec") * 1000
+    return _number(f"{root}/cpuacct/cpuacct.usage") or _number(f"{root}/cpu,cpuacct/cpuacct.usage")
+
+
+def _is_unified(root: str) -> bool:
+    return os.path.exists(f"{root}/cgroup.controllers")
+
+
+def _content(path: str) -> bytes:
     try:
-        return path.read_text(errors="replace")
+        fd = os.open(path, os.O_RDONLY)
     except OSError:
-        return ""
+        return b""
+    try:
+        return os.read(fd, _MAX_CONTENT)
+    except OSError:  # a folder
+        return b""
+    finally:
+        os.close(fd)
 
 
-def _number(path: Path) -> int:
-    text = _text(path).strip()
-    return int(text) if text.isdecimal() else 0
+def _number(path: str) -> int:
+    text = _content(path).strip()
+    return int(text) if text.isdigit() else 0
 
 
-def _field(path: Path, name: str) -> int:
-    for line in _text(path).splitlines():
-        key, _, value = line.partition(" ")
-        if key == name and value.strip().isdecimal():
+def _field(path: str, name: bytes) -> int:
+    for line in _content(path).splitlines():
+        key, _, value = line.partition(b" ")
+        if key == name and value.strip().isdigit():
             return int(value)
     return 0
+
+
+_MAX_CONTENT = 1 << 16  # bytes; the largest of these files has one or two thousand

@@ -42,7 +42,7 @@ class Grace:
         most: float,
         *,
         wall: Callable[[], float] = time.monotonic,
-        cpu_ns: Callable[[], int] = lambda: cgroup.read().cpu_ns,
+        cpu_ns: Callable[[], int] = cgroup.cpu_ns,
         can_run: Callable[[], bool] = can_run,
     ) -> None:
         self._left = seconds

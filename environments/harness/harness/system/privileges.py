@@ -13,6 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from harness.system.libc import LIBC
+
 KILL_SECONDS = 5.0  # for processes to end that were killed
 
 
@@ -36,7 +38,7 @@ def settle() -> None:
     CLERK = USER + 1
 
 
-# The effective uid is that of the whole process, and a fork inherits it: one thread at a
+# The effective uid may be that of the whole process, and a fork inherits it: one thread at a
 # time changes it, or forks.
 identity = threading.RLock()
 
@@ -66,7 +68,7 @@ def become_clerk() -> None:
     os.setgroups([])
     os.setresgid(USER, USER, USER)
     os.setresuid(CLERK, USER, CLERK)
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    set_dumpable(False)
     os.umask(0o022)
 
 
@@ -78,21 +80,39 @@ def become_guard() -> None:
     os.setgroups([])
     os.setresgid(CLERK, CLERK, CLERK)
     os.setresuid(CLERK, CLERK, CLERK)
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    set_dumpable(False)
 
 
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
+
+
+def set_dumpable(may: bool) -> None:
+    """Say whether others of its user may trace this process and look into its /proc."""
+    LIBC.prctl(_PR_SET_DUMPABLE, int(may), 0, 0, 0)
 
 
 @contextlib.contextmanager
 def as_user(uid: int | None = None) -> Iterator[None]:
     """Have the user's rights, or this one's, and no capability, for a moment."""
     with identity:
-        os.seteuid(USER if uid is None else uid)
+        _set_ids(-1, USER if uid is None else uid, -1)
         try:
             yield
         finally:
-            os.seteuid(0)
+            _set_ids(-1, 0, -1)
+
+
+def _set_ids(real: int, effective: int, saved: int) -> None:
+    """Set the uids of this thread alone. The C library's own call sends a signal to each other
+    thread, and waits; on a machine whose number of the call is not known it is used."""
+    number = _SETRESUID.get(os.uname().machine)
+    if number is None:
+        os.setresuid(real, effective, saved)
+    elif LIBC.syscall(number, real, effective, saved):
+        raise OSError(ctypes.get_errno(), "setresuid")
+
+
+_SETRESUID = {"x86_64": 117, "aarch64": 147}
 
 
 def pipe() -> tuple[int, int]:
@@ -102,11 +122,11 @@ def pipe() -> tuple[int, int]:
     real uid is CLERK and whose saved one is root's.
     """
     with identity:
-        os.setresuid(CLERK, USER, 0)
+        _set_ids(CLERK, USER, 0)
         try:
             return os.pipe()
         finally:
-            os.setresuid(0, 0, 0)
+            _set_ids(0, 0, 0)
 
 
 def kill_clerk(pid: int) -> None:
@@ -184,7 +204,7 @@ def begin_program(folder: str, out: int, err: int, *, dumpable: bool) -> None:
         os.dup2(fd, number)
     os.closerange(3, _MAX_FD)
     become_user()
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0)
+    set_dumpable(dumpable)
     try:
         os.chdir(folder)
     except PermissionError:  # the user has shut it, and needs a process to open it again

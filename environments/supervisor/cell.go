@@ -36,7 +36,8 @@ type cell struct {
 	number uint32
 	open   wire.Open
 	log    tail.Tail
-	status chan int // from the zygote, once
+	// The exit codes of its harness and of its first process, once each.
+	harness, first chan int
 
 	once   sync.Once
 	killed chan struct{} // closed when the service wants it gone
@@ -50,7 +51,7 @@ type cell struct {
 }
 
 func newCell(s *supervisor, number uint32, o wire.Open) *cell {
-	return &cell{s: s, number: number, open: o, stream: s.link.Stream(number), copied: closed, status: make(chan int, 1), killed: make(chan struct{})}
+	return &cell{s: s, number: number, open: o, stream: s.link.Stream(number), copied: closed, harness: make(chan int, 1), first: make(chan int, 1), killed: make(chan struct{})}
 }
 
 // closed is a channel that is closed already.
@@ -141,16 +142,32 @@ func (c *cell) run() {
 func (c *cell) tellEnd(unborn bool) {
 	ended := wire.Ended{Code: -1, Log: c.log.String(), Unborn: unborn}
 	if !unborn {
-		select {
-		case ended.Code = <-c.status:
-		case <-time.After(statusTimeout):
-		}
+		ended.Code = c.code()
 	}
 	c.mu.Lock()
 	c.ended = &ended
 	c.mu.Unlock()
 	// The service that is there, or the one that attaches, is told; it may be both.
 	_ = c.s.current().SendJSON(wire.KindEnded, c.number, ended)
+}
+
+// code is the exit code of the harness; if the first process has failed, which takes the harness
+// along, that one's; -1 if nobody tells.
+func (c *cell) code() int {
+	late := time.After(statusTimeout)
+	harness := -1
+	for range 2 {
+		select {
+		case harness = <-c.harness:
+		case first := <-c.first:
+			if first != 0 {
+				return first
+			}
+		case <-late:
+			return harness
+		}
+	}
+	return harness
 }
 
 // live returns when no process of the cell is left, and all that it has sent is on its way
@@ -176,6 +193,10 @@ func (c *cell) live() error {
 		<-listened
 	}()
 	process, err := c.admit(ours)
+	if errors.Is(err, errNoHarness) && c.failed() {
+		fmt.Fprintf(&c.log, "%v\n", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -202,9 +223,25 @@ func (c *cell) live() error {
 	case <-c.killed:
 	}
 	process.kill()
-	<-process.ended
+	c.awaitEnd(process)
 	c.current().Close()
 	return nil
+}
+
+// awaitEnd returns when a first process that was killed has ended. It waits for all others of its
+// pid namespace to be buried, and the harness is for the zygote to bury. If somebody has stopped
+// that, they are killed, and nobody waits.
+func (c *cell) awaitEnd(first *process) {
+	for {
+		select {
+		case <-first.ended:
+			return
+		case <-time.After(stoppedEvery):
+			if isStopped(c.s.zygote.process.Process.Pid) {
+				return
+			}
+		}
+	}
 }
 
 // send moves what the cell writes to the service that is there. What is for one that is not is
@@ -222,8 +259,23 @@ func (c *cell) send(ours *net.UnixConn) {
 	}
 }
 
-// admit waits for the cell's first byte, sees that its process is in the groups, and lets it
-// go on.
+// errNoHarness is that a first process has ended before there was a harness.
+var errNoHarness = errors.New("the cell has ended before there was a harness")
+
+// failed reports whether the first process, which has ended, could not build the walls. Otherwise it
+// was not given a harness.
+func (c *cell) failed() bool {
+	select {
+	case code := <-c.first:
+		c.first <- code
+		return code != 0
+	case <-time.After(statusTimeout):
+		return false
+	}
+}
+
+// admit waits for the first byte of the cell's first process, and of its harness, sees that both
+// are in the groups, and lets them go on. It returns the first one.
 func (c *cell) admit(ours *net.UnixConn) (*process, error) {
 	done := make(chan struct{})
 	defer close(done)
@@ -234,41 +286,72 @@ func (c *cell) admit(ours *net.UnixConn) (*process, error) {
 		case <-done:
 		}
 	}()
+	var first *process
+	for _, which := range []string{"first process", "harness"} {
+		pid, err := c.hello(ours)
+		if err == nil && first == nil {
+			first, err = watch(pid, c.s.zygote.owner)
+		}
+		if err == nil {
+			err = c.join(pid)
+		}
+		if err == nil {
+			_, err = ours.Write([]byte{'g'})
+		}
+		if err != nil {
+			if first != nil {
+				first.kill()
+				first.close()
+			}
+			if first != nil && errors.Is(err, io.EOF) {
+				err = errNoHarness
+			}
+			return nil, fmt.Errorf("the %s of a cell did not begin: %w", which, err)
+		}
+	}
+	return first, nil
+}
+
+// join puts a process into the groups of the cell.
+func (c *cell) join(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("pidfd_open: %w", err)
+	}
+	defer unix.Close(fd)
+	if err := c.s.groups.join(c.number, pid); err != nil {
+		return err
+	}
+	if err := unix.PidfdSendSignal(fd, 0, nil, 0); errors.Is(err, unix.ESRCH) { // its number may be another's
+		return errors.New("it has ended")
+	}
+	return nil
+}
+
+// hello waits for a byte of a process that has begun, and returns which that is.
+func (c *cell) hello(ours *net.UnixConn) (pid int, err error) {
 	var hello [1]byte
 	credentials := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
 	var n int
 	for begun := time.Now(); ; {
 		_ = ours.SetReadDeadline(time.Now().Add(stoppedEvery))
-		var err error
 		if _, n, _, _, err = ours.ReadMsgUnix(hello[:], credentials); err == nil {
 			break
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) > startTimeout || c.s.zygote.stopped() {
-			return nil, fmt.Errorf("the zygote did not fork the cell: %w", err)
+			return 0, fmt.Errorf("it was not forked: %w", err)
 		}
 	}
 	_ = ours.SetReadDeadline(time.Time{})
 	messages, err := unix.ParseSocketControlMessage(credentials[:n])
 	if err != nil || len(messages) == 0 {
-		return nil, errors.Join(errors.New("the cell did not say who it is"), err)
+		return 0, errors.Join(errors.New("it did not say who it is"), err)
 	}
 	who, err := unix.ParseUnixCredentials(&messages[0])
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	process, err := watch(int(who.Pid), c.s.zygote.owner)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.s.groups.join(c.number, int(who.Pid)); err != nil {
-		process.kill()
-		return nil, err
-	}
-	if _, err := ours.Write([]byte{'g'}); err != nil {
-		process.kill()
-		return nil, fmt.Errorf("the cell did not go on: %w", err)
-	}
-	return process, nil
+	return int(who.Pid), nil
 }
 
 // process is the first one of a cell: with it all others of its pid namespace end.

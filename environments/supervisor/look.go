@@ -176,16 +176,21 @@ func rlimits(path string) (map[string]float64, error) {
 	return all, err
 }
 
-// descriptors are none that the zygote has too.
+// descriptors are none that the zygote or its builder has too.
 func (l *lookout) descriptors(pid int) {
 	its, err := opened(pid)
-	zygotes, zygotesErr := opened(l.zygotePid())
-	if err := errors.Join(err, zygotesErr); err != nil {
+	if err != nil {
 		l.miss(wire.WallDescriptors, "%v", err)
 	}
-	for _, target := range its {
-		if slices.Contains(zygotes, target) {
-			l.miss(wire.WallDescriptors, "a process of the cell has %s of the zygote", target)
+	for _, other := range l.s.zygote.withBuilder() {
+		workers, err := opened(other)
+		if err != nil {
+			l.miss(wire.WallDescriptors, "%v", err)
+		}
+		for _, target := range its {
+			if slices.Contains(workers, target) {
+				l.miss(wire.WallDescriptors, "a process of the cell has %s of the zygote", target)
+			}
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (s *supervisor) measure() wire.Measured {
 	if zygote == nil {
 		return out
 	}
-	out.WorkerPSS = zygote.pss([]int{os.Getpid(), zygote.process.Process.Pid})
+	out.WorkerPSS = zygote.pss(append(zygote.withBuilder(), os.Getpid()))
 	for _, cell := range cells { // in no order
 		out.CellsCharged += groups.charged(cell)
 		if out.Sampled >= wire.MaxSampled {

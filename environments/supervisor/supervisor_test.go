@@ -39,7 +39,8 @@ func heard(t *testing.T, stream []byte) (all []wire.Message) {
 func TestAttachToOneThatHasEnded(t *testing.T) {
 	var out bytes.Buffer
 	c := newSupervisor(t, &out, 1).cells[1]
-	c.status <- 3
+	c.harness <- 3
+	c.first <- 0
 	c.tellEnd(false)
 	out.Reset()
 	c.attach()
@@ -49,6 +50,16 @@ func TestAttachToOneThatHasEnded(t *testing.T) {
 	ended, err := wire.Decode[wire.Ended](have[1])
 	require.NoError(t, err)
 	require.Equal(t, 3, ended.Code)
+}
+
+// TestCodeOfACell: a first process that fails takes the harness along, and that is no want of memory.
+func TestCodeOfACell(t *testing.T) {
+	for _, c := range []struct{ harness, first, code int }{{0, 0, 0}, {3, 0, 3}, {137, 0, 137}, {137, 1, 1}} {
+		cell := newSupervisor(t, &bytes.Buffer{}, 1).cells[1]
+		cell.harness <- c.harness
+		cell.first <- c.first
+		require.Equal(t, c.code, cell.code(), c)
+	}
 }
 
 // TestLastOutput: a cell that has closed its input is heard to its end, and so is who still

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -164,22 +165,43 @@ func (z *zygote) serve() error {
 		}
 		var number uint32
 		var status int
-		if _, err := fmt.Sscanf(string(buffer[:n]), "%d %d", &number, &status); err != nil {
+		var who string
+		if _, err := fmt.Sscanf(string(buffer[:n]), "%s %d %d", &who, &number, &status); err != nil {
 			return fmt.Errorf("what it says: %w", err)
 		}
 		z.mu.Lock()
 		c := z.cells[number]
 		z.mu.Unlock()
-		if c != nil {
-			c.status <- exitCode(status)
+		if c == nil {
+			continue
+		}
+		if who == "first" {
+			c.first <- exitCode(status)
+		} else {
+			c.harness <- exitCode(status)
 		}
 	}
 }
 
-// stopped reports whether a signal has stopped it, or a debugger.
+// stopped reports whether a signal has stopped it, or its builder, or a debugger has.
 func (z *zygote) stopped() bool {
-	its, err := status(proc(z.process.Process.Pid, "status"))
+	return slices.ContainsFunc(z.withBuilder(), isStopped)
+}
+
+func isStopped(pid int) bool {
+	its, err := status(proc(pid, "status"))
 	return err == nil && strings.HasPrefix(strings.ToLower(its["State"]), "t")
+}
+
+// withBuilder are the zygote's process and its builder's, which is its first child.
+func (z *zygote) withBuilder() []int {
+	pids := []int{z.process.Process.Pid}
+	children, _ := os.ReadFile(proc(pids[0], fmt.Sprintf("task/%d/children", pids[0]))) // not every kernel tells
+	var builder int
+	if _, err := fmt.Sscan(string(children), &builder); err == nil {
+		pids = append(pids, builder)
+	}
+	return pids
 }
 
 func exitCode(status int) int {

@@ -7,41 +7,38 @@ import os
 import signal
 import struct
 
+from harness.system.libc import LIBC
+
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = (
     1, 2, 4, 8, 32, 1 << 12, 1 << 14, 1 << 18,
 )  # fmt: skip
 _MNT_DETACH = 2
 _CLONE3, _CLONE_INTO_CGROUP = 435, 1 << 33
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _python = ctypes.PyDLL(None, use_errno=True)  # what is called so keeps the interpreter's lock
 _python.syscall.restype = ctypes.c_long
 
 
 def call(name: str, *arguments: object) -> None:
     """Call a function of the C library that returns 0, or raise OSError."""
-    if getattr(_libc, name)(*arguments):
+    if getattr(LIBC, name)(*arguments):
         code = ctypes.get_errno()
         raise OSError(code, f"{name}{arguments}: {os.strerror(code)}")
 
 
 def fork(namespaces: int, group: int | None = None) -> int:
-    """Fork as os.fork does, into new namespaces, and into the control group that is open.
+    """Fork into new namespaces, and into the control group that is open.
 
-    The C library knows of no such fork. What it keeps of the process's id is wrong in the child,
-    which has one thread, until that forks again.
+    The hooks of Python and of the C library are not called: they are for threads, of which there
+    is one, and write to pages that are then copied. The C library's id of the main thread is wrong
+    in the child, until that forks by os.fork.
     """
     flags = namespaces | (_CLONE_INTO_CGROUP if group is not None else 0)
     arguments = struct.pack("11Q", flags, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, group or 0)
-    _python.PyOS_BeforeFork()
     pid: int = _python.syscall(_CLONE3, arguments, ctypes.c_size_t(len(arguments)))
-    if pid:
+    if pid < 0:
         code = ctypes.get_errno()
-        _python.PyOS_AfterFork_Parent()
-        if pid < 0:
-            raise OSError(code, f"clone3: {os.strerror(code)}")
-    else:
-        _python.PyOS_AfterFork_Child()
+        raise OSError(code, f"clone3: {os.strerror(code)}")
     return pid
 
 

@@ -1,5 +1,5 @@
-"""The walls of a cell, built by the process that is its harness, before anything of a
-request is in it. In the end it has two capabilities, as the harness of a container has."""
+"""The walls of a cell, built by its first process before anything of a request is in it. Each of
+its processes confines itself, and has then two capabilities, as the harness of a container has."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from harness.cell.kernelcalls import (
 
 HOST = "sandbox"
 PTYS = 32  # as runner/docker has it
-_NAMESPACES = (
+NAMESPACES = (
     os.CLONE_NEWNS | os.CLONE_NEWIPC | os.CLONE_NEWUTS | os.CLONE_NEWNET | os.CLONE_NEWCGROUP
 )
 _QUIET = MS_NOSUID | MS_NODEV | MS_NOEXEC
@@ -106,7 +106,7 @@ def complain() -> None:
 def build(setup: Setup, birth: Birth) -> None:
     """Build them all around this process, which is the first of its pid namespace."""
     begin("namespaces")
-    os.unshare(_NAMESPACES)
+    os.unshare(NAMESPACES)
     socket.sethostname(HOST)
     _loopback()
     begin("proc")
@@ -130,6 +130,11 @@ def build(setup: Setup, birth: Birth) -> None:
     for controller in setup.groups:
         bind(f"{tree.group(controller)}/{birth.group}", f"/sys/fs/cgroup/{controller}")
     unmount(tree.GROUPS)
+    begin("")
+
+
+def confine(setup: Setup) -> None:
+    """Leave this process what the harness of a container may, and nothing else."""
     begin("privileges")
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     call("capset", header, struct.pack("6I", _KEPT, _KEPT, 0, 0, 0, 0))

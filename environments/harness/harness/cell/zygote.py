@@ -1,42 +1,41 @@
-"""The process that cells are forked from. It holds nothing of any request.
+"""The process that harnesses of cells are forked from. It holds nothing of any request.
 
 1. The supervisor (environments/supervisor) says how cells are to be. The zygote makes the tree
-   of files that all of them see, and imports what runs are going to.
-2. For each cell a message comes, with a stream and a pipe for last words. The zygote forks.
-   The child says hello, so that the supervisor sees who it is and, on version 1, puts it into
-   its control groups; then it builds its walls (walls.py) and is the harness of a sandbox.
-3. The zygote tells how each child ended. It does nothing else: each page that it writes to
+   of files that all of them see, forks the builder of their walls (builder.py), and imports what
+   runs are going to.
+2. The first process of each cell orders a harness. The zygote forks it, into the pid namespace of
+   that process. The child enters its other namespaces, says hello to the supervisor as that one
+   has done, and is the harness of a sandbox.
+3. The zygote tells how each harness ended. It does nothing else: each page that it writes to
    is copied, and each thread that it had would be missing in its children.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
 import importlib
-import json
 import os
-import signal
+import random
+import select
 import socket
-import ssl
-import struct
 import sys
 import tempfile
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
-from harness.cell import immortal, pages, tree, walls
+from harness.cell import builder, pages, tree, walls
+from harness.cell.builder import CANNOT_START, FD
 from harness.cell.kernelcalls import MS_NODEV, MS_NOSUID, fork, mount, unmount
 from harness.kernel import warm
 from harness.kernel.choice import PYTHON
 from harness.system import names, privileges, sockets
+from harness.system.children import ended, woken_by_children
 from harness.system.places import HARNESS, TMP
 
 CONTROL = 3  # the descriptor of the supervisor's messages
-MAX_MESSAGE = 1 << 18  # bytes
-HELLO, GO = b"h", b"g"
-CANNOT_START = 70  # EX_SOFTWARE of sysexits.h
+MAX_SETUP = 1 << 18  # bytes
+MAX_ORDER = 16  # bytes: the number of a cell
+RIGHTS = 5  # descriptors that come with it, at most
+REHEARSALS = 20  # the interpreter makes faster what has run so often
 
 # A variable that pyarrow looks at when it is imported: it starts no thread, which a fork would
 # be without.
@@ -44,10 +43,10 @@ IMPORTING = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 
 def serve(harness: str) -> None:
-    """Fork cells until the supervisor is gone. Returns in each cell, as its harness, which is
-    the child of the cell's first process. The module that is named is what that goes on with."""
+    """Fork harnesses until the supervisor is gone. Returns in each of them. The module that is
+    named is what that goes on with."""
     control = socket.socket(fileno=CONTROL)
-    setup = walls.Setup.read(control.recv(MAX_MESSAGE))
+    setup = walls.Setup.read(control.recv(MAX_SETUP))
     walls.begin("files")
     try:
         tree.build(setup.groups, setup.masked)
@@ -59,27 +58,41 @@ def serve(harness: str) -> None:
     for folder in (TMP, HARNESS):
         mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV)
     names.write()
+    walls.bound()
+    builders, orders = builder.begin(control, setup)
+    reserved = pages.reserve()
     imports(harness, setup)
+    del reserved
     for folder in (TMP, HARNESS):
         unmount(folder)
-    walls.bound()
-    gc.collect()
-    immortal.immortalize()
-    gc.freeze()
-    pages.collapse()
+    nursery = Nursery(control, orders, builders)
+    walls.begin("namespaces")
+    try:
+        nursery.rehearse()
+    except OSError:
+        walls.complain()
+        raise
+    walls.begin("")
+    pages.share()
     require_alone()
     control.send(b"up")
-    birth = Nursery(control).birth()
+    tie = nursery.birth()
     try:
-        walls.build(setup, birth)
+        walls.confine(setup)
         start_anew()
         privileges.settle()
-        names.write()
-        sockets.begin_as_init()
-        warm.home()
+        sockets.ask(tie)
+        tie.close()
     except BaseException:  # noqa: BLE001 - a fork must never return as what it is not
+        fail()
+
+
+def fail() -> NoReturn:
+    """End a harness that cannot begin, with its last words."""
+    try:
         traceback.print_exc()
         walls.complain()
+    finally:
         os._exit(CANNOT_START)
 
 
@@ -141,98 +154,111 @@ def _import_program(kernel: str) -> None:
 def start_anew() -> None:
     """Have nothing of chance that another cell has too.
 
-    Python's own generator does that by itself. OpenSSL and tempfile look at the process id,
-    which is the zygote's own here.
+    OpenSSL and tempfile look at the process id, which is another cell's here, too.
     """
+    random.seed()
     tempfile._name_sequence = None  # type: ignore[attr-defined]
     if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed()
+        words = memoryview(os.urandom(16)).cast("I")
+        # Without words it looks for its own, slowly.
+        sys.modules["numpy.random"].seed(words.tolist())
     _seed_openssl()
 
 
 def _seed_openssl() -> None:
+    import ssl  # not in the builder
+
     seed = os.urandom(32)
     ssl.RAND_add(seed, float(len(seed)))
 
 
 class Nursery:
-    """Forks cells, one for each message."""
+    """Forks harnesses, one for each order."""
 
-    def __init__(self, control: socket.socket) -> None:
-        self._control = control
-        self._cells: dict[int, int] = {}  # by process
-        self._woken, wake = os.pipe()
-        for fd in (self._woken, wake):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._wake = wake
+    def __init__(self, control: socket.socket, orders: socket.socket, builders: int) -> None:
+        """builders is the process of the builder."""
+        self._control, self._orders, self._builders = control, orders, builders
+        self._cells: dict[int, bytes] = {}  # by process
+        self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
+        self._woken, _ = woken_by_children()
 
-    def birth(self) -> walls.Birth:
-        """Fork until the supervisor is gone; return in a cell what it was told."""
-        import select
+    def rehearse(self) -> None:
+        """Fork harnesses that end at once, so that the interpreter has specialised this code.
+        Nothing is left of them. Raises OSError if that is not possible on this host."""
+        real = self._control, self._orders
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        orders, self._orders = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        null, me = os.open(os.devnull, os.O_RDWR), os.pidfd_open(os.getpid())
+        os.setns(me, os.CLONE_NEWPID)  # or the reason would be lost
+        for _ in range(REHEARSALS):
+            socket.send_fds(orders, [b"0"], [me, null, null, null])
+            if self._fork():
+                os._exit(0)
+            while self._cells:
+                select.select([self._woken], [], [])
+                self._tell()
+        for end in (self._control, theirs, orders, self._orders):
+            end.close()
+        for fd in (null, me):
+            os.close(fd)
+        self._control, self._orders = real
 
+    def birth(self) -> socket.socket:
+        """Fork until the builder is gone; return in a harness the way to its guard."""
         poll = select.poll()
-        poll.register(self._control, select.POLLIN)
-        poll.register(self._woken, select.POLLIN)
+        for source in (self._orders, self._woken):
+            poll.register(source, select.POLLIN)
         while True:
             for fd, _ in poll.poll():
                 if fd == self._woken:
-                    self._bury()
-                elif birth := self._fork():
-                    return birth
+                    self._tell()
+                elif rights := self._fork():
+                    return self._enter(*rights)
 
-    def _bury(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._woken, 4096)
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if not pid:
-                    break
-                self._control.send(b"%d %d" % (self._cells.pop(pid, 0), status))
+    def _tell(self) -> None:
+        for pid, status in ended(self._woken):
+            if pid == self._builders:
+                os._exit(0 if status == 0 else CANNOT_START)
+            # Else it is an orphan of a library that was imported: this is the first process of
+            # its pid namespace.
+            if cell := self._cells.pop(pid, None):
+                self._control.send(b"harness %b %d" % (cell, status))
 
-    def _fork(self) -> walls.Birth | None:
-        """Fork a cell, into a pid namespace of its own and, on version 2, its control group;
-        return in it what it was told."""
-        message, more, _, _ = self._control.recvmsg(MAX_MESSAGE, socket.CMSG_SPACE(3 * _FD.size))
-        if not message:
-            os._exit(0)
-        descriptors = [fd for (fd,) in _FD.iter_unpack(more[0][2])]
-        stream, words, *group = descriptors
-        birth = walls.Birth(**json.loads(message))
+    def _fork(self) -> list[int]:
+        """Fork a harness; return in it the descriptors that came with the order."""
+        cell, rights, _, _ = self._orders.recvmsg(MAX_ORDER, socket.CMSG_SPACE(RIGHTS * FD.size))
+        if not cell:  # the builder has ended, and SIGCHLD is about to say so
+            select.select([self._woken], [], [])
+            return []
+        descriptors = [fd for (fd,) in FD.iter_unpack(rights[0][2])]
+        first, _, words, _, *group = descriptors
         try:
-            pid = fork(os.CLONE_NEWPID, *group)
-        except OSError as e:  # the supervisor sees the end of the stream
-            os.write(words, f"the zygote cannot fork: {e}\n".encode())
+            os.setns(first, os.CLONE_NEWPID)  # of children
+            pid = fork(0, *group)
+        except OSError as e:  # it may have ended
+            builder.complain(words, f"the zygote cannot fork: {e}")
             pid = -1
         if pid:
+            os.setns(self._own, os.CLONE_NEWPID)
             if pid > 0:
-                self._cells[pid] = birth.cell
+                self._cells[pid] = cell
             for fd in descriptors:
                 os.close(fd)
-            return None
+            return []
+        return descriptors
+
+    def _enter(self, first: int, stream: int, words: int, tie: int, *_: int) -> socket.socket:
+        """Go where the cell's first process is; return the way to it."""
         try:
-            self._leave(stream, words)
+            os.setns(first, walls.NAMESPACES)
+            builder.introduce(stream, words)
+            self._control.detach()
+            self._orders.detach()
+            kept = os.dup2(tie, CONTROL, inheritable=False)
+            os.closerange(kept + 1, _MAX_FD)
+            return socket.socket(fileno=kept)
         except BaseException:  # noqa: BLE001 - a fork must never return as what it is not
-            traceback.print_exc()
-            os._exit(CANNOT_START)
-        return birth
-
-    def _leave(self, stream: int, words: int) -> None:
-        """Leave all that is the zygote's, in a cell, and wait to be let go on."""
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for fd, number in ((stream, 0), (stream, 1), (words, 2)):
-            os.dup2(fd, number)
-        self._control.detach()
-        os.closerange(3, _MAX_FD)
-        os.write(0, HELLO)
-        if os.read(0, 1) != GO:
-            os._exit(0)
-        ctypes.CDLL(None).prctl(_PR_SET_NAME, b"python3")
+            fail()
 
 
-_FD = struct.Struct("i")
 _MAX_FD = 1 << 16  # above the container's own limit
-_PR_SET_NAME = 15  # linux/prctl.h

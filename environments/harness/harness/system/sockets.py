@@ -21,11 +21,14 @@ import errno
 import fcntl
 import os
 import select
-import signal
+import socket
 import struct
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
+from harness.system.children import ended, woken_by_children
+from harness.system.libc import LIBC
 from harness.system.privileges import become_guard, keep_only, spare
 
 MAX_SOCKETS = 1024  # five hundred connections of a program to itself
@@ -60,47 +63,48 @@ def begin() -> None:
     try:
         become_guard()
         # In a sandbox this has no right to, and is not needed: all of that ends with the harness.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+        LIBC.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
         keep_only((listener,))
         _guard(listener, {})
     finally:
         os._exit(1)
 
 
-def begin_as_init() -> None:
-    """Do the same in the first process of a pid namespace, which is the guard from now on, and
-    buries whoever is nobody's child any more. Returns in its child; it ends as that does."""
+def ask(first: socket.socket) -> None:
+    """Have the first process of this pid namespace, by a socket to it, bound the sockets of this
+    process and of all that come from it. Returns when it is the guard, and has no rights."""
     listener = _listener()
-    pid = os.fork()
-    if not pid:
-        if listener is not None:
-            os.close(listener)
-        return
-    try:
-        woken, wake = os.pipe()
-        for fd in (woken, wake):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        become_guard()
-        keep_only([fd for fd in (listener, woken, wake) if fd is not None])
-        os.close(2)
+    rights = [os.pidfd_open(os.getpid()), *([] if listener is None else [listener])]
+    socket.send_fds(first, [b"s"], rights)
+    for fd in rights:
+        os.close(fd)
+    if not first.recv(1):
+        raise RuntimeError("there is no guard")
 
-        def bury() -> None:
-            with contextlib.suppress(BlockingIOError):
-                os.read(woken, 4096)
-            with contextlib.suppress(ChildProcessError):
-                while ended := os.waitpid(-1, os.WNOHANG):
-                    if ended[0] == pid:
-                        code = os.waitstatus_to_exitcode(ended[1])
-                        os._exit(code if code >= 0 else 128 - code)
-                    if not ended[0]:
-                        break
 
-        bury()  # who ended before there was a signal for it
-        _guard(listener, {woken: bury})
-    finally:
-        os._exit(1)
+def guard(harness: socket.socket) -> NoReturn:
+    """Be the guard: answer for sockets, bury orphans, and end with the harness, which asks by that
+    socket."""
+    woken, wake = woken_by_children()
+    _, rights, _, _ = socket.recv_fds(harness, 1, 2)
+    if not rights:  # nobody has forked one, or it has ended
+        os._exit(0)
+    process, *listeners = rights
+    become_guard()
+    keep_only([harness.fileno(), process, woken, wake, *listeners])
+    os.close(2)
+    harness.send(b"g")
+    harness.close()
+
+    def end() -> None:
+        os._exit(0)
+
+    def bury() -> None:
+        for _ in ended(woken):
+            pass
+
+    bury()  # who ended before there was a signal for it
+    _guard(listeners[0] if listeners else None, {process: end, woken: bury})
 
 
 def _listener() -> int | None:
@@ -144,15 +148,14 @@ def _install(machine: str) -> int:
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     held = ctypes.create_string_buffer(code, len(code))
     head = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(held)))
-    libc = ctypes.CDLL(None, use_errno=True)
     number, mode, flags = _SECCOMP[machine], _SET_MODE_FILTER, _NEW_LISTENER
-    listener = int(libc.syscall(number, mode, flags, head))
+    listener = int(LIBC.syscall(number, mode, flags, head))
     if listener < 0:
         raise OSError(ctypes.get_errno(), "seccomp")
     return listener
 
 
-def _guard(listener: int | None, others: dict[int, Callable[[], None]]) -> None:
+def _guard(listener: int | None, others: dict[int, Callable[[], None]]) -> NoReturn:
     """Answer until the sandbox ends, which it does with the harness. Of other descriptors that
     can be read it does what is told."""
     count = os.open("/proc/self/net/sockstat", os.O_RDONLY)

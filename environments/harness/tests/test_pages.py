@@ -1,0 +1,63 @@
+"""Where the memory of new objects is, and how large its pages are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def outcome(program: str) -> str:
+    """Return what a program prints that has a process of its own, as this one has other memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"from harness.cell import pages\n{program}"],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout
+
+
+def test_new_objects_are_together() -> None:
+    program = """
+sizes = range(16, 513, 16)
+gaps = [[pages._object(size, n) for n in range(1000)] for size in sizes]
+for objects in gaps:
+    del objects[::2]
+before = list(pages._writable())
+def old():
+    new = [pages._object(size, n) for size in sizes for n in range(3)]
+    return sum(start <= id(thing) < end for thing in new for start, end in before)
+print(old())
+pages.fill()
+print(old())
+"""
+    before, after = map(int, outcome(program).split())
+    assert before > 30  # of 96
+    assert after <= 3  # a loop's own numbers come and go
+
+
+def test_what_is_reserved_is_for_what_comes() -> None:
+    program = """
+reserved = pages.reserve()
+before = list(pages._writable())
+new = [pages._object(512, n) for n in range(50_000)]
+del reserved
+print(sum(not any(start <= id(thing) < end for start, end in before) for thing in new))
+"""
+    assert outcome(program) == "0\n"
+
+
+def test_memory_is_as_it_was_when_its_pages_are_large() -> None:
+    program = """
+import hashlib
+numbers = [bytes([n % 251]) * 500 for n in range(20_000)]
+def digest():
+    return hashlib.sha256(b"".join(numbers)).hexdigest()
+before = digest()
+pages.share()
+print(digest() == before, len(numbers))
+"""
+    assert outcome(program) == "True 20000\n"

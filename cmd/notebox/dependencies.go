@@ -115,7 +115,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, plac
 		return err
 	}
 	few := admission.New(nil, admission.Limits{
-		MaxRunning: s.installs, MaxWaiting: p.settings.admission.MaxWaiting, MaxWait: s.timeout,
+		MaxRunning: s.installs, MaxWaiting: p.settings.maxWaiting(false), MaxWait: s.timeout,
 	})
 	own := p.ownAddresses()
 	p.packages, err = dependencies.New(ctx, dependencies.Options{
@@ -136,7 +136,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, plac
 		MaxLayers: s.maxLayers,
 		MaxTotal:  s.maxTotal,
 		// Those that wait for a place of few, and those that have one.
-		MaxWaiting: p.settings.admission.MaxWaiting + s.installs,
+		MaxWaiting: p.settings.maxWaiting(false) + s.installs,
 		Forget:     p.pool.ForgetImage,
 		HostsFile:  p.state.path("registries.json"),
 		TempDir:    p.state.path("layers"),

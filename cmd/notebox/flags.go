@@ -68,6 +68,13 @@ type settings struct {
 // files and libraries much of the time.
 const runsPerCore = 2
 
+// waitingPerCore is how many runs wait by default, and cellsFaster how many times that in cells,
+// which are at least as many times faster.
+const waitingPerCore, cellsFaster = 20, 5
+
+// notSet is a number that nobody has set.
+const notSet = math.MinInt
+
 // register defines all flags in f. A default that depends on the machine is set after
 // its flag: the help describes that default instead of printing it.
 func (s *settings) register(f *flag.FlagSet) groups {
@@ -147,14 +154,25 @@ func (s *settings) registerQueue(f *flag.FlagSet) {
 	f.IntVar(&s.maxSandboxes, "max-sandboxes", 0, "Let at most this `number` of sandboxes exist, in whatever state. (default: --max-running, the pool and --max-sessions together)")
 	f.IntVar(&s.admission.MaxRunning, "max-running", 0, "Run at most this `number` of runs at one time. (default: two for each core)")
 	s.admission.MaxRunning = runsPerCore * runtime.NumCPU()
-	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 0, "Let at most this `number` of runs wait for a place; with several API keys, one key may take as many places as it leaves free. (default: twenty for each core)")
-	s.admission.MaxWaiting = 10 * s.admission.MaxRunning
+	f.IntVar(&s.admission.MaxWaiting, "max-waiting", 0, "Let at most this `number` of runs wait for a place; with several API keys, one key may take as many places as it leaves free. (default: twenty for each core, a hundred if runs have cells)")
+	s.admission.MaxWaiting = notSet
 	f.DurationVar(&s.admission.MaxWait, "max-wait", time.Minute, "Refuse a run that has waited for a place for this time.")
 	f.DurationVar(&s.drain, "drain", 20*time.Second, "Let runs go on for this time after a signal to end.")
 }
 
 // serviceID is what ids of services are: each is a folder of control groups, and part of a bind.
 var serviceID = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]*$`)
+
+// maxWaiting is how many runs may wait, in containers or in cells.
+func (s *settings) maxWaiting(inCells bool) int {
+	switch most := s.admission.MaxWaiting; {
+	case most != notSet:
+		return most
+	case inCells:
+		return cellsFaster * waitingPerCore * runtime.NumCPU()
+	}
+	return waitingPerCore * runtime.NumCPU()
+}
 
 // check finds what cannot be meant, and names the flag.
 func (s *settings) check() error {
@@ -172,7 +190,7 @@ func (s *settings) check() error {
 		{"--pool-by-use", s.poolByUse >= -1},
 		{"--max-sandboxes", s.maxSandboxes >= 0},
 		{"--max-running", s.admission.MaxRunning > 0},
-		{"--max-waiting", s.admission.MaxWaiting >= 0},
+		{"--max-waiting", s.admission.MaxWaiting >= 0 || s.admission.MaxWaiting == notSet},
 		{"--max-wait", s.admission.MaxWait > 0},
 		{"--url-ttl", s.urlTTL > 0},
 		{"--result-ttl", s.resultTTL > 0},

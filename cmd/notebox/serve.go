@@ -292,7 +292,9 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 	if err != nil {
 		return err
 	}
-	admitted := admission.New(p.pool, p.settings.admission)
+	limits := p.settings.admission
+	limits.MaxWaiting = p.settings.maxWaiting(p.cells != nil)
+	admitted := admission.New(p.pool, limits)
 	p.shareBetweenKeys(admitted)
 	cfg := server.Config{
 		Runner:         admitted,

@@ -36,7 +36,7 @@ const (
 	// 10 seconds.
 	conformanceTimeout = 2 * time.Minute
 	// jupyterTimeout of all notebooks, by Jupyter, which takes a minute on an idle machine.
-	jupyterTimeout = 15 * time.Minute
+	jupyterTimeout = 30 * time.Minute
 )
 
 // TestConformance runs the corpus twice: by Jupyter's own command line, and by the service

@@ -26,7 +26,8 @@ const (
 	importTimeout = 60 * time.Second
 )
 
-// zygote is the process that cells are forked from, and the socket by which it is asked to.
+// zygote is the process that harnesses of cells are forked from, with its builder, which forks their
+// first processes, and the socket by which that is asked to.
 type zygote struct {
 	fd      int // messages in sequence
 	process *exec.Cmd
@@ -37,7 +38,7 @@ type zygote struct {
 	cells map[uint32]*cell // that were forked
 }
 
-// birth is what the zygote is told of a cell. The JSON names are those of the harness.
+// birth is what the builder is told of a cell. The JSON names are those of the harness.
 type birth struct {
 	Cell   uint32            `json:"cell"`
 	Mounts map[string]string `json:"mounts"`
@@ -258,7 +259,7 @@ func (z *zygote) fork(c *cell) (*net.UnixConn, *os.File, error) {
 	}
 	if err != nil {
 		words.Close()
-		return nil, nil, fmt.Errorf("ask the zygote: %w", err)
+		return nil, nil, fmt.Errorf("ask the builder: %w", err)
 	}
 	conn, err := net.FileConn(stream)
 	if err != nil {

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
-
-def outcome(program: str) -> str:
-    """Return what a program prints that has a process of its own, as this one has other memory."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"from harness.cell import pages\n{program}"],
-        cwd=Path(__file__).parent.parent,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return done.stdout
+from programs import outcome
 
 
 def test_new_objects_are_together() -> None:
     program = """
+from harness.cell import pages
 sizes = range(16, 513, 16)
 gaps = [[pages._object(size, n) for n in range(1000)] for size in sizes]
 for objects in gaps:
@@ -41,6 +27,7 @@ print(old())
 
 def test_what_is_reserved_is_for_what_comes() -> None:
     program = """
+from harness.cell import pages
 reserved = pages.reserve()
 before = list(pages._writable())
 new = [pages._object(512, n) for n in range(50_000)]
@@ -52,6 +39,7 @@ print(sum(not any(start <= id(thing) < end for start, end in before) for thing i
 
 def test_memory_is_as_it_was_when_its_pages_are_large() -> None:
     program = """
+from harness.cell import pages
 import hashlib
 numbers = [bytes([n % 251]) * 500 for n in range(20_000)]
 def digest():

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from programs import outcome
 
 USER = 64000  # any but root's
 
@@ -42,20 +40,9 @@ def many(*arguments):
 """
 
 
-def outcome(program: str) -> str:
-    return run(_PROGRAM + program)
-
-
-def run(program: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=Path(__file__).parent.parent,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return done.stdout
+def bounded(program: str) -> str:
+    """Return what a program prints whose sockets are bounded."""
+    return outcome(_PROGRAM + program)
 
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace is root's to make")
@@ -71,12 +58,12 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace i
 )
 def test_sockets_are_counted(kind: str) -> None:
     program = f"become({USER}); held, end = many({kind}); print(len(held), end)"
-    assert outcome(program) == "100 ENOBUFS\n"
+    assert bounded(program) == "100 ENOBUFS\n"
 
 
 def test_what_is_closed_makes_room() -> None:
     program = f"become({USER}); held, _ = many(); held.pop().close(); print(word(socket.socket))"
-    assert outcome(program) == "made\n"
+    assert bounded(program) == "made\n"
 
 
 def test_those_that_nobody_has_accepted_count() -> None:
@@ -93,7 +80,7 @@ try:
 except OSError as e:
     print(clients, errno.errorcode[e.errno])
 """
-    assert outcome(program) == "49 ENOBUFS\n"
+    assert bounded(program) == "49 ENOBUFS\n"
 
 
 def test_one_that_connects_again_and_again_makes_others() -> None:
@@ -110,7 +97,7 @@ try:
 except OSError as e:
     print(times < 100, errno.errorcode[e.errno])
 """
-    assert outcome(program) == "True ENOBUFS\n"
+    assert bounded(program) == "True ENOBUFS\n"
 
 
 def test_processes_share_the_bound() -> None:
@@ -124,7 +111,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-    assert outcome(program) == "50\n"
+    assert bounded(program) == "50\n"
 
 
 def test_the_harness_goes_on() -> None:
@@ -139,7 +126,7 @@ os.read(reading, 1)
 print(word(socket.socket))
 os.kill(pid, 9)
 """
-    assert outcome(program) == "made\n"
+    assert bounded(program) == "made\n"
 
 
 def test_names_of_threads_may_be_anything() -> None:
@@ -151,7 +138,7 @@ full = word(socket.socket)
 held.pop().close()
 print(full, word(socket.socket))
 """
-    assert outcome(program) == "ENOBUFS made\n"
+    assert bounded(program) == "ENOBUFS made\n"
 
 
 def test_orphans_are_buried() -> None:
@@ -178,12 +165,12 @@ for _ in range(500):
     socket.socket().close()
 os.write(1, b"done ")
 """
-    assert run(program) == "done 0\n"
+    assert outcome(program) == "done 0\n"
 
 
 def test_unix_sockets_are_not_its_affair() -> None:
     program = f"become({USER}); print(many(socket.AF_UNIX)[1])"
-    assert outcome(program) == "no end\n"
+    assert bounded(program) == "no end\n"
 
 
 def test_nobody_installs_a_filter() -> None:
@@ -199,4 +186,4 @@ print(by(seccomp, 1, 0, None), by(seccomp, 1, 8, None))
 print(by(prctl, 22, 2, None), by(prctl, 1 << 32 | 22, 2, None))
 print(libc.syscall(prctl, 38, 1, 0, 0, 0))  # PR_SET_NO_NEW_PRIVS
 """
-    assert outcome(program) == "EINVAL EINVAL\nEINVAL EINVAL\n0\n"
+    assert bounded(program) == "EINVAL EINVAL\nEINVAL EINVAL\n0\n"

@@ -26,6 +26,8 @@ const (
 	// endTimeout is how long the first process of a cell may take to end after its harness, and
 	// its last words to come.
 	endTimeout = time.Second
+	// signalled and above are codes of processes that a signal has ended.
+	signalled = 128
 	// piece is how much is read from a cell at one time, bytes.
 	piece = 16 << 10
 )
@@ -152,7 +154,8 @@ func (c *cell) tellEnd(unborn bool) {
 }
 
 // code is the exit code of the harness; if the first process has failed, which takes the harness
-// along, that one's; -1 if nobody tells.
+// along, that one's; -1 if nobody tells. That a signal has ended the first process says nothing of
+// the harness.
 func (c *cell) code() int {
 	late := time.After(statusTimeout)
 	harness := -1
@@ -160,7 +163,7 @@ func (c *cell) code() int {
 		select {
 		case harness = <-c.harness:
 		case first := <-c.first:
-			if first != 0 {
+			if first > 0 && first < signalled {
 				return first
 			}
 		case <-late:

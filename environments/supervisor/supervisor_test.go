@@ -54,7 +54,7 @@ func TestAttachToOneThatHasEnded(t *testing.T) {
 
 // TestCodeOfACell: a first process that fails takes the harness along, and that is no want of memory.
 func TestCodeOfACell(t *testing.T) {
-	for _, c := range []struct{ harness, first, code int }{{0, 0, 0}, {3, 0, 3}, {137, 0, 137}, {137, 1, 1}} {
+	for _, c := range []struct{ harness, first, code int }{{0, 0, 0}, {3, 0, 3}, {137, 0, 137}, {137, 1, 1}, {1, 137, 1}} {
 		cell := newSupervisor(t, &bytes.Buffer{}, 1).cells[1]
 		cell.harness <- c.harness
 		cell.first <- c.first

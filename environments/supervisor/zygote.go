@@ -208,7 +208,7 @@ func (z *zygote) withBuilder() []int {
 func exitCode(status int) int {
 	w := syscall.WaitStatus(status)
 	if w.Signaled() {
-		return 128 + int(w.Signal())
+		return signalled + int(w.Signal())
 	}
 	return w.ExitStatus()
 }

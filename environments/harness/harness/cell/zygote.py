@@ -159,9 +159,7 @@ def start_anew() -> None:
     random.seed()
     tempfile._name_sequence = None  # type: ignore[attr-defined]
     if "numpy.random" in sys.modules:
-        words = memoryview(os.urandom(16)).cast("I")
-        # Without words it looks for its own, slowly.
-        sys.modules["numpy.random"].seed(words.tolist())
+        sys.modules["numpy.random"].seed()
     _seed_openssl()
 
 

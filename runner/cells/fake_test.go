@@ -28,6 +28,8 @@ type fakeHost struct {
 	runner.Host // nil: cells alone are started
 	*runnertest.Fake
 
+	// imports is how long each worker takes from its setup until it is up.
+	imports time.Duration
 	// failed is what each worker fails with; looked which walls its cells are without; words
 	// what a cell that does not start has said.
 	failed wire.Failed
@@ -90,7 +92,7 @@ type fakeWorker struct {
 }
 
 func (w *fakeWorker) serve() {
-	_ = w.link.Serve(w.far, w.handle)
+	_ = w.link.Serve(patient{w.far}, w.handle)
 	w.far.Close()
 	w.mu.Lock()
 	for number := range w.cells {
@@ -107,6 +109,16 @@ func (w *fakeWorker) serve() {
 	}
 }
 
+// patient bears no longer silence than a worker does.
+type patient struct{ net.Conn }
+
+func (p patient) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(wire.Silence)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Read(b)
+}
+
 // end has a cell end. The lock is held.
 func (w *fakeWorker) end(number uint32) {
 	close(w.cells[number])
@@ -119,7 +131,7 @@ func (w *fakeWorker) handle(m wire.Message) error {
 		if w.host.failed.Message != "" {
 			return errors.Join(w.link.SendJSON(wire.KindFailed, 0, w.host.failed), io.EOF)
 		}
-		return w.link.SendJSON(wire.KindUp, 0, wire.Up{Version: wire.Version})
+		time.AfterFunc(w.host.imports, func() { _ = w.link.SendJSON(wire.KindUp, 0, wire.Up{Version: wire.Version}) })
 	case wire.KindOpen:
 		closed := make(chan struct{})
 		w.mu.Lock()

@@ -65,6 +65,15 @@ func TestSpare(t *testing.T) {
 	})
 }
 
+// TestABusyHost: a worker may take longer to come up than it bears silence.
+func TestABusyHost(t *testing.T) {
+	onFake(t, cells.Options{}, func(t *testing.T, host *fakeHost, e *cells.Engine) {
+		host.imports = wire.Silence + wire.PingInterval
+		_, took := startCell(t, e, "")
+		require.Equal(t, workerTakes+host.imports, took)
+	})
+}
+
 // TestWithoutASpare a worker that has served its time goes on until the next one is up.
 func TestWithoutASpare(t *testing.T) {
 	onFake(t, cells.Options{Runs: 1}, func(t *testing.T, _ *fakeHost, e *cells.Engine) {

@@ -113,11 +113,12 @@ func attachWorker(ctx context.Context, host runner.Host, id string, o Options, f
 	return w, nil
 }
 
-// await returns when the worker has said that it is up.
+// await returns when the worker has said that it is up, which may take it longer than it bears
+// silence.
 func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
+	go w.ping()
 	select {
 	case <-up:
-		go w.ping()
 		return nil
 	case <-w.ended:
 		return w.failure()

@@ -63,7 +63,7 @@ type Engine struct {
 	known   map[string]ids // of the containers that this process looks after, by name
 	users   Users          // of all sandboxes; zero before it is known
 	others  []ids          // of other containers, when they were last looked at
-	next    int            // where the next user is sought
+	next    map[int]int    // where the next user is sought, by how many ids it is to have
 	ending  sync.WaitGroup // starts that go on, and removals in the background
 	closing chan struct{}  // closed by Close
 }
@@ -75,7 +75,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("docker client: %w", err)
 	}
-	return &Engine{api: api, options: o, known: map[string]ids{}, users: o.Users, next: somewhere(), closing: make(chan struct{})}, nil
+	return &Engine{api: api, options: o, known: map[string]ids{}, users: o.Users, next: map[int]int{}, closing: make(chan struct{})}, nil
 }
 
 // Close waits for what goes on in the background, or for ctx, and lets the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -126,9 +125,13 @@ func (e *Engine) choose(users Users, name string, count int) (ids, error) {
 	}
 	mine := slices.Collect(maps.Values(e.known))
 	var last ids
+	at, sought := e.next[count]
+	if !sought {
+		at = users.somewhere(count)
+	}
 	for range users.parts(count) {
-		next := users.part(e.next, count)
-		e.next++
+		next := users.part(at, count)
+		at++
 		if slices.ContainsFunc(mine, next.meet) {
 			continue
 		}
@@ -140,6 +143,7 @@ func (e *Engine) choose(users Users, name string, count int) (ids, error) {
 	if last == (ids{}) {
 		return ids{}, unavailable("no user for a sandbox is free", fmt.Errorf("sandboxes have all ids from %d to %d, in parts of %d", users.First, users.Last, count))
 	}
+	e.next[count] = at
 	e.known[name] = last
 	return last, nil
 }
@@ -152,13 +156,22 @@ func (e *Engine) note(taken []ids, mine ids) (alone bool) {
 	e.others = taken
 	alone = !slices.ContainsFunc(taken, mine.meet)
 	if !alone {
-		e.next = somewhere()
+		delete(e.next, mine.count)
 	}
 	return alone
 }
 
-// somewhere is a place in a range of any size, taken modulo its parts.
-func somewhere() int { return rand.IntN(math.MaxInt32) }
+// somewhere is by chance one of the range's parts of so many ids: for a container in the upper
+// half, and for a worker in the lower one, as few containers would meet each part of a worker's
+// size.
+func (u Users) somewhere(count int) int {
+	parts := u.parts(count)
+	half := parts / 2
+	if count == idsEach {
+		return half + rand.IntN(parts-half)
+	}
+	return rand.IntN(max(1, half))
+}
 
 // usersOfOthers returns the ids of the daemon's containers but this one.
 func (e *Engine) usersOfOthers(ctx context.Context, name string) (taken []ids, err error) {

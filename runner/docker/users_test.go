@@ -150,9 +150,9 @@ sleep 600 &`
 
 // TestUsersAreTooFew for a worker: it is said at the start, and is not that others have them.
 func TestUsersAreTooFew(t *testing.T) {
-	e := &Engine{known: map[string]ids{}}
+	e := &Engine{known: map[string]ids{}, next: map[int]int{}}
 	_, err := e.choose(someUsers, "worker", workerUsers)
-	require.EqualError(t, err, "sandboxes have the ids from 2000000 to 2000007, which are less than the 2048 that one container needs")
+	require.EqualError(t, err, "sandboxes have the ids from 2000000 to 2000007, which are less than the 1024 that one container needs")
 	_, err = e.choose(someUsers, "container", idsEach)
 	require.NoError(t, err)
 }

@@ -22,13 +22,13 @@ const (
 	crowdSandboxes, crowdRunning = 6, 3
 )
 
-// named returns the containers of this service in which a process has called itself
+// named returns the sandboxes of this service in which a process has called itself
 // leftName.
 func (t *Trial) named() (ids []string) {
 	for folder, p := range ofUsers() {
 		name, _ := os.ReadFile(folder + "/comm")
-		if strings.TrimSpace(string(name)) == leftName && t.Known.has(p.container) && !slices.Contains(ids, p.container) {
-			ids = append(ids, p.container)
+		if strings.TrimSpace(string(name)) == leftName && t.Known.has(p.sandbox) && !slices.Contains(ids, p.sandbox) {
+			ids = append(ids, p.sandbox)
 		}
 	}
 	return ids
@@ -71,7 +71,7 @@ func leftSandboxEnds(ctx context.Context, t *Trial) (out []Failure) {
 	}
 	left := time.Now()
 	for {
-		there, err := t.Daemon.Containers(ctx, t.Service.ID)
+		there, err := t.Daemon.Sandboxes(ctx, t.Service.ID)
 		if err != nil {
 			return []Failure{failed("%v", err)}
 		}
@@ -166,7 +166,7 @@ func crowd(ctx context.Context, t *Trial) []Failure {
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		for watching.Err() == nil {
-			if ids, err := t.Daemon.Containers(watching, t.Service.ID); err == nil {
+			if ids, err := t.Daemon.Sandboxes(watching, t.Service.ID); err == nil {
 				most = max(most, len(ids))
 			}
 			time.Sleep(settlePoll / 4)

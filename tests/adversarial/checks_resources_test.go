@@ -15,7 +15,7 @@ import (
 var resourceChecks = map[string]Check{
 	"host_processes_flat":    hostProcessesFlat,
 	"host_disk_untouched":    hostDiskUntouched,
-	"container_gone_in_5_s":  containerGone,
+	"sandbox_gone_in_5_s":    sandboxGone,
 	"neighbour_half_as_fast": neighbourHalfAsFast,
 }
 
@@ -71,28 +71,28 @@ func hostDiskUntouched(ctx context.Context, t *Trial) (out []Failure) {
 	return out
 }
 
-// containerGone measures from the reply to the end of the container that made it.
-func containerGone(ctx context.Context, t *Trial) []Failure {
-	before, err := t.Daemon.Containers(ctx, t.Service.ID)
+// sandboxGone measures from the reply to the end of the sandbox that made it.
+func sandboxGone(ctx context.Context, t *Trial) []Failure {
+	before, err := t.Daemon.Sandboxes(ctx, t.Service.ID)
 	if err != nil {
 		return []Failure{{Text: err.Error()}}
 	}
 	out := t.Send(ctx)
 	limit := loaded(5*time.Second, t.load.highest())
 	for end := time.Now().Add(settleTime); time.Now().Before(end); time.Sleep(settlePoll) {
-		now, err := t.Daemon.Containers(ctx, t.Service.ID)
+		now, err := t.Daemon.Sandboxes(ctx, t.Service.ID)
 		if err != nil {
 			return append(out, Failure{Text: err.Error()})
 		}
 		gone := slices.ContainsFunc(before, func(id string) bool { return !slices.Contains(now, id) })
 		if took := settleTime - time.Until(end); gone && took > limit {
-			return append(out, Failure{Late: true, Text: fmt.Sprintf("the container was gone after %v", took)})
+			return append(out, Failure{Late: true, Text: fmt.Sprintf("the sandbox was gone after %v", took)})
 		}
 		if gone {
 			return out
 		}
 	}
-	return append(out, Failure{Text: "the container is still there"})
+	return append(out, Failure{Text: "the sandbox is still there"})
 }
 
 // work takes some 0.2 seconds of one core, and says how long it took.

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"notebox/tests/starter"
 )
 
 var sessionChecks = map[string]Check{
@@ -268,13 +269,12 @@ func floodBetweenRuns(ctx context.Context, t *Trial) []Failure {
 }
 
 // largestHarness is the memory of the largest process that is no user's in the service's
-// containers, bytes.
+// sandboxes, bytes.
 func (t *Trial) largestHarness() (most int64) {
 	users := ofUsers()
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
-		raw, _ := os.ReadFile(folder + "/cgroup")
-		if id := containerID.FindString(string(raw)); !t.Known.has(id) || users[folder] != (userProcess{}) {
+		if !t.Known.has(starter.SandboxOf(folder)) || users[folder] != (userProcess{}) {
 			continue
 		}
 		if p, err := status(folder + "/status"); err == nil {

@@ -14,12 +14,17 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"notebox/tests/starter"
 )
 
 const (
 	// firstUser to lastUser are the uids of the users' processes, as in runner/docker:
 	// even ones of code, odd ones of the harness's children.
 	firstUser, lastUser = 65536, 99999
+	// workerUsers are how many of them a worker has, as in runner/docker. The first two are
+	// its own, in its cells too.
+	workerUsers = 1024
 
 	// settleTime bounds the wait until a service is back to where it was. A pool of
 	// three is filled in two seconds on a quiet machine, connections to the daemon are
@@ -46,10 +51,10 @@ const (
 
 // Holdings are what a service holds of the machine.
 type Holdings struct {
-	Containers  []string // of this service on the daemon, by id
-	Warm        int      // of the containers, ready for a run; -1 if no metric tells
+	Sandboxes   []string // of this service, by id
+	Warm        int      // of these, ready for a run; -1 if no metric tells
 	Kernels     int      // processes of users in them
-	Strays      []string // processes of users in containers of this service that are gone
+	Strays      []string // processes of users in sandboxes of this service that are gone
 	Uploads     []string // files of what is under way
 	Temporary   []string // files in its temporary folder and parts of files in the store
 	Descriptors int
@@ -58,15 +63,15 @@ type Holdings struct {
 	Peak        int64 // bytes, the most it has had
 }
 
-// Look returns what the service holds now; known are the containers that it has had.
+// Look returns what the service holds now; known are the sandboxes that it has had.
 func (s *Service) Look(ctx context.Context, d *Daemon, known *Known) (Holdings, error) {
 	var h Holdings
 	var err error
-	if h.Containers, err = d.Containers(ctx, s.ID); err != nil {
+	if h.Sandboxes, err = d.Sandboxes(ctx, s.ID); err != nil {
 		return h, err
 	}
-	known.add(h.Containers...)
-	h.Kernels, h.Strays = userProcesses(known, h.Containers)
+	known.add(h.Sandboxes...)
+	h.Kernels, h.Strays = userProcesses(known, h.Sandboxes)
 	h.Uploads = files(filepath.Join(s.Folder, "state", "uploads"), nil)
 	h.Temporary = append(files(filepath.Join(s.Folder, "tmp"), nil),
 		files(filepath.Join(s.Folder, "files"), regexp.MustCompile(`\.tmp$`))...)
@@ -95,7 +100,7 @@ func (h *Holdings) more(start *Holdings, exactly bool) string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	add(len(h.Containers) == poolSize, "%d containers, not the %d of the pool", len(h.Containers), poolSize)
+	add(len(h.Sandboxes) == poolSize, "%d sandboxes, not the %d of the pool", len(h.Sandboxes), poolSize)
 	// A sandbox that still starts has not all that it holds later.
 	add(h.Warm == poolSize || h.Warm == -1, "%d warm sandboxes, not %d", h.Warm, poolSize)
 	add(h.Kernels <= poolSize, "%d processes of users in them, more than one each", h.Kernels)
@@ -128,16 +133,16 @@ func (s *Service) Settled(ctx context.Context, d *Daemon, known *Known, start *H
 	}
 }
 
-// userProcesses counts the processes of users in the containers that are there, and
-// lists those in containers that are known and not there any more.
+// userProcesses counts the processes of users in the sandboxes that are there, and
+// lists those in sandboxes that are known and not there any more.
 func userProcesses(known *Known, there []string) (n int, strays []string) {
 	for folder, p := range ofUsers() {
 		switch {
-		case slices.Contains(there, p.container):
+		case slices.Contains(there, p.sandbox):
 			if p.user%2 == firstUser%2 {
 				n++
 			}
-		case known.has(p.container):
+		case known.has(p.sandbox):
 			name, _ := os.ReadFile(folder + "/comm")
 			strays = append(strays, filepath.Base(folder)+" "+strings.TrimSpace(string(name)))
 		}
@@ -145,10 +150,10 @@ func userProcesses(known *Known, there []string) (n int, strays []string) {
 	return n, strays
 }
 
-// userThreads counts the threads of users' processes in containers that are known.
+// userThreads counts the threads of users' processes in sandboxes that are known.
 func userThreads(known *Known) (n int) {
 	for folder, p := range ofUsers() {
-		if known.has(p.container) {
+		if known.has(p.sandbox) {
 			one, _ := status(folder + "/status")
 			n += one.threads
 		}
@@ -158,8 +163,8 @@ func userThreads(known *Known) (n int) {
 
 // userProcess is one of a sandbox that is not root's.
 type userProcess struct {
-	user      uint32
-	container string // id
+	user    uint32
+	sandbox string // id
 }
 
 // ofUsers lists the processes of users on this machine by their folder in /proc.
@@ -172,15 +177,15 @@ func ofUsers() map[string]userProcess {
 			continue // it has ended
 		}
 		if owner, ok := info.Sys().(*syscall.Stat_t); ok && firstUser <= owner.Uid && owner.Uid <= lastUser {
-			raw, _ := os.ReadFile(folder + "/cgroup")
-			out[folder] = userProcess{owner.Uid, containerID.FindString(string(raw))}
+			sandbox := starter.SandboxOf(folder)
+			if starter.IsCell(sandbox) && (owner.Uid-firstUser)%workerUsers < 2 {
+				continue // the harness of a cell is its worker's
+			}
+			out[folder] = userProcess{owner.Uid, sandbox}
 		}
 	}
 	return out
 }
-
-// containerID is how Docker names a container's control group.
-var containerID = regexp.MustCompile(`[0-9a-f]{64}`)
 
 // files lists what is below a folder, folders left out, whose name matches.
 func files(folder string, name *regexp.Regexp) (out []string) {

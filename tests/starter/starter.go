@@ -276,13 +276,3 @@ func (p *Process) lastWords() string {
 	all := p.Logged()
 	return all[max(0, len(all)-maxWords):]
 }
-
-// Containers lists what a service has on the machine's daemon, running or not. format is
-// docker's, for what is told of each: "{{.ID}}" or "{{.Names}}".
-func Containers(ctx context.Context, service, format string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "docker", "ps", "--all", "--no-trunc", "--filter", "label=notebox.service="+service, "--format", format).Output()
-	if err != nil {
-		return nil, fmt.Errorf("docker ps: %w", err)
-	}
-	return strings.Fields(string(out)), nil
-}

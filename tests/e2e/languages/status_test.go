@@ -183,11 +183,11 @@ func leavesWithin(t *testing.T, p *service.Service, limit time.Duration) bool {
 		_, err := http.DefaultClient.Do(req)
 		left <- err
 	}()
-	require.Eventually(t, func() bool { return len(service.Containers(t, p.ID)) == 1 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(service.SandboxNames(t, p.ID)) == 1 }, time.Minute, 50*time.Millisecond)
 	time.Sleep(intoTheRun)
 	began := time.Now()
 	cancel()
 	require.ErrorIs(t, <-left, context.Canceled)
-	require.Eventually(t, func() bool { return len(service.Containers(t, p.ID)) == 0 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(service.SandboxNames(t, p.ID)) == 0 }, time.Minute, 50*time.Millisecond)
 	return time.Since(began) < limit
 }

@@ -172,7 +172,7 @@ func TestSigkillInMidInstall(t *testing.T) {
 	case <-lost:
 		require.Fail(t, "the installer asks for no package")
 	}
-	before := service.Containers(t, p.ID)
+	before := service.SandboxNames(t, p.ID)
 	require.Len(t, before, 1, "the installer's")
 	p.Kill()
 	<-lost
@@ -180,7 +180,7 @@ func TestSigkillInMidInstall(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(archives, "layer-1"), []byte("half an archive"), 0o600))
 
 	p = o.Start(t)
-	require.NotContains(t, service.Containers(t, p.ID), before[0])
+	require.NotContains(t, service.SandboxNames(t, p.ID), before[0])
 	left, err := os.ReadDir(archives)
 	require.NoError(t, err)
 	require.Empty(t, left)

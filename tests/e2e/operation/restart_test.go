@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ func TestRestartAfterSigkill(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, async.Status, "%s", async.Body)
 	cutOffAt := async.Header.Get("Location")
 	require.Eventually(t, func() bool { return p.Sandboxes(t, "running") == 4 }, 30*time.Second, 20*time.Millisecond)
-	before := service.Containers(t, p.ID)
+	before := service.SandboxNames(t, p.ID)
 	require.GreaterOrEqual(t, len(before), 4)
 	p.Kill()
 	lost.Wait()
@@ -64,13 +65,8 @@ func TestRestartAfterSigkill(t *testing.T) {
 	restarted := time.Now()
 	p = o.Start(t)
 	gone := func() bool {
-		now := strings.Join(service.Containers(t, p.ID), " ")
-		for _, name := range before {
-			if strings.Contains(now, name) {
-				return false
-			}
-		}
-		return true
+		now := service.SandboxNames(t, p.ID)
+		return !slices.ContainsFunc(before, func(name string) bool { return slices.Contains(now, name) })
 	}
 	require.Eventually(t, gone, time.Until(restarted.Add(20*time.Second)), 50*time.Millisecond, "what the dead process left")
 

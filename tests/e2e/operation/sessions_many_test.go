@@ -103,7 +103,7 @@ func TestManySessions(t *testing.T) {
 	require.True(t, time.Now().Before(last), "all of this within the sessions' time, of %s", ttl)
 	t.Logf("%d sessions opened in %s, used until %s after", many, opened.Sub(began), time.Since(opened))
 
-	require.Eventually(t, func() bool { return len(service.Containers(t, p.ID)) == 0 }, time.Until(last)+2*time.Minute, 200*time.Millisecond)
+	require.Eventually(t, func() bool { return len(service.SandboxNames(t, p.ID)) == 0 }, time.Until(last)+2*time.Minute, 200*time.Millisecond)
 	for _, session := range ids {
 		a, err := service.TryAsk(http.MethodGet, p.URL+"/v1/sessions/"+session, "")
 		require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/tests/e2e/service"
+	"notebox/tests/starter"
 )
 
 const (
@@ -137,11 +138,11 @@ func TestSessionsOutliveSigkill(t *testing.T) {
 	require.Equal(t, "again\n", p.Step(t, ids[0], "print('again')"))
 
 	require.NoError(t, p.Stop(t.Context()))
-	require.Len(t, service.Containers(t, p.ID), sessions, "they and nothing else")
+	require.Len(t, service.SandboxNames(t, p.ID), sessions, "they and nothing else")
 	p = o.Start(t)
 	requireSessions(t, p, ids)
 
-	require.NoError(t, exec.Command("docker", "rm", "--force", sessionNames(t, p.ID)[0]).Run())
+	require.NoError(t, starter.Kill(t.Context(), sessionNames(t, p.ID)[0]))
 	lostNow := func() (gone int) {
 		for _, one := range ids {
 			if a, err := service.TryAsk(http.MethodGet, p.URL+"/v1/sessions/"+one, ""); err == nil && a.Status == http.StatusGone {
@@ -176,10 +177,10 @@ func TestNoSessions(t *testing.T) {
 	removeAtEnd(t, p.ID)
 	session := p.OpenSession(t, time.Hour)
 	require.NoError(t, p.Stop(t.Context()))
-	require.Len(t, service.Containers(t, p.ID), 1)
+	require.Len(t, service.SandboxNames(t, p.ID), 1)
 
 	p = service.Options{Name: "none", Folder: o.Folder, Flags: append(o.Flags, "--max-sessions", "0")}.Start(t)
-	require.Empty(t, service.Containers(t, p.ID))
+	require.Empty(t, service.SandboxNames(t, p.ID))
 	status, raw := service.Post(t, p.URL+"/v1/sessions", "application/json", []byte("{}"))
 	require.Equal(t, http.StatusForbidden, status, "%s", raw)
 	require.NoError(t, p.Stop(t.Context()))
@@ -198,11 +199,11 @@ func requireGone(t *testing.T, p *service.Service, id, why string) {
 	require.Contains(t, string(a.Body), why)
 }
 
-// sessionNames are those of a service's containers that are sessions'.
+// sessionNames are those of a service's sandboxes that are sessions'.
 func sessionNames(t *testing.T, id string) (names []string) {
 	t.Helper()
-	for _, name := range service.Containers(t, id) {
-		if strings.HasPrefix(name, "notebox-session-") {
+	for _, name := range service.SandboxNames(t, id) {
+		if strings.HasPrefix(name, "notebox-session-") || strings.Contains(name, "/session-") {
 			names = append(names, name)
 		}
 	}

@@ -145,7 +145,7 @@ func (h *holdings) look(t *testing.T) held {
 	state := entries(t, h.service.Folder+"/state", func(string) bool { return true })
 	uploads := entries(t, h.service.Folder+"/state/uploads", func(string) bool { return true })
 	now := held{
-		containers: len(service.Containers(t, h.service.ID)),
+		containers: len(service.SandboxNames(t, h.service.ID)),
 		uploads:    uploads,
 		state:      state - uploads,
 		temporary:  entries(t, h.service.Stored(), func(name string) bool { return filepath.Ext(name) == ".tmp" }),

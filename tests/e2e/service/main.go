@@ -113,3 +113,13 @@ func Containers(t testing.TB, id string) []string {
 	}
 	return names
 }
+
+// SandboxNames are the names of what its runs and sessions have; see starter.Sandboxes.
+func SandboxNames(t testing.TB, id string) []string {
+	t.Helper()
+	names, err := starter.Sandboxes(context.Background(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

@@ -1,0 +1,104 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// groupsFolder has the host's control groups.
+const groupsFolder = "/sys/fs/cgroup/"
+
+// Containers lists what a service has on the machine's daemon, running or not: sandboxes, and
+// workers with cells in them. format is docker's, for what is told of each: "{{.ID}}" or
+// "{{.Names}}".
+func Containers(ctx context.Context, service, format string) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "docker", "ps", "--all", "--no-trunc", "--filter", "label=notebox.service="+service, "--format", format).Output()
+	if err != nil {
+		return nil, fmt.Errorf("docker ps: %w", err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// Sandboxes lists what the runs and sessions of a service have: the names of containers that are
+// no worker's, and Cells.
+func Sandboxes(ctx context.Context, service string) ([]string, error) {
+	all, err := Containers(ctx, service, `{{.Names}}/{{.Label "notebox.users"}}`)
+	out := Cells(service)
+	for _, one := range all {
+		if name, users, _ := strings.Cut(one, "/"); users == "" {
+			out = append(out, name)
+		}
+	}
+	return out, err
+}
+
+// Cells lists the cells of a service that have processes, by their control groups, as SandboxOf
+// names them. The last part of a name is "cell-" or "session-" with a number.
+func Cells(service string) (out []string) {
+	for _, folder := range []string{
+		"memory/notebox/" + service + "/worker-*", // version 1, then 2 with either of Docker's drivers
+		"notebox/" + service + "/*",
+		"notebox.slice/notebox-" + strings.ReplaceAll(service, "-", "_") + ".slice/*",
+	} {
+		found, _ := filepath.Glob(groupsFolder + folder + "/*-[0-9]*")
+		for _, path := range found {
+			if len(processesOf(path)) == 0 {
+				continue
+			}
+			name := sandboxName.FindString(path)
+			if _, err := syscall.Getxattr(path, "user.notebox.session", nil); err == nil { // version 2
+				name = strings.Replace(name, "/cell-", "/session-", 1)
+			}
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// processesOf are those in a control group.
+func processesOf(folder string) []string {
+	raw, _ := os.ReadFile(folder + "/cgroup.procs") // it may have been removed
+	return strings.Fields(string(raw))
+}
+
+// sandboxName is, in the path of a control group, the ID of a container, or a cell with those
+// that it is in.
+var sandboxName = regexp.MustCompile(`notebox[^:]*/(cell|session)-\d+|[0-9a-f]{64}`)
+
+// SandboxOf is the cell or the container, by its ID, that a process is in: "" if in none.
+// folder is the process's in /proc.
+func SandboxOf(folder string) string {
+	raw, _ := os.ReadFile(folder + "/cgroup")
+	return sandboxName.FindString(string(raw))
+}
+
+// IsCell tells a cell's name from a container's.
+func IsCell(sandbox string) bool { return strings.Contains(sandbox, "/") }
+
+// IsCellOf reports whether a sandbox is a cell of that service.
+func IsCellOf(sandbox, service string) bool {
+	return strings.HasPrefix(sandbox, "notebox/"+service+"/") ||
+		strings.HasPrefix(sandbox, "notebox.slice/notebox-"+strings.ReplaceAll(service, "-", "_")+".slice/")
+}
+
+// Kill ends a sandbox from outside, whatever it does.
+func Kill(ctx context.Context, sandbox string) error {
+	if !IsCell(sandbox) {
+		return exec.CommandContext(ctx, "docker", "rm", "--force", sandbox).Run()
+	}
+	for _, folder := range []string{"memory/" + sandbox, sandbox, strings.Replace(sandbox, "/session-", "/cell-", 1)} {
+		for _, process := range processesOf(groupsFolder + folder) {
+			if pid, err := strconv.Atoi(process); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			}
+		}
+	}
+	return nil
+}

@@ -23,6 +23,9 @@ const (
 	// strangerIdle is how long a kept connection waits for its next request that has not
 	// had a good one yet: a client whose key was refused has no use for more.
 	strangerIdle = 5 * time.Second
+	// newcomerGrace is how long a new connection has to bring its first request before it is
+	// worth less than others.
+	newcomerGrace = 2 * time.Second
 	// fullEvery is how often the log says that connections are closed.
 	fullEvery = time.Minute
 )
@@ -42,8 +45,8 @@ func mostConnections(asked int) (int, error) {
 
 // connections bounds the connections of all clients. One more than that closes another: a
 // stranger's before one that has had a good request, unless that is of an owner who has more
-// than half of all connections, then of the address that has most, then
-// one that waits before one that is serving, then the one that has done so longest. So
+// than half of all connections, then of the address that has most, then one that waits before one
+// that is serving, and that before a newcomer whose first request is still to come, then the one that has done so longest. So
 // whoever opens many takes them from himself. A stranger's may be serving: what is open to
 // all can be asked for, and not read. So may those of a key that has more than its share; of
 // these the newest is closed. If all others have had a good request and are serving, the one
@@ -69,6 +72,7 @@ type connection struct {
 	known   bool      // it has had a good request
 	owner   string    // whose that was
 	serving int       // requests
+	asked   bool      // a request has come
 }
 
 type connectionKey struct{}
@@ -114,29 +118,38 @@ func (c *connections) open(ctx context.Context, conn net.Conn) context.Context {
 
 // least is the connection that is worth least, or nil if none may be closed.
 func (c *connections) least() (least *connection) {
-	share := c.share()
+	share, now := c.share(), time.Now()
 	for _, one := range c.all {
 		switch {
 		case one.known && one.serving > 0 && (one.owner == "" || c.counts(one, share)):
-		case least == nil, c.less(one, least, share):
+		case least == nil, c.less(one, least, share, now):
 			least = one
 		}
 	}
 	return least
 }
 
-func (c *connections) less(a, b *connection, share int) bool {
+func (c *connections) less(a, b *connection, share int, now time.Time) bool {
 	switch {
 	case c.counts(a, share) != c.counts(b, share):
 		return c.counts(b, share)
 	case c.from[a.from] != c.from[b.from]:
 		return c.from[a.from] > c.from[b.from]
+	case a.comes(now) != b.comes(now):
+		return b.comes(now)
 	case (a.serving > 0) != (b.serving > 0):
 		return b.serving > 0
 	case a.known && a.serving > 0: // what has gone on for long goes on
 		return a.since.After(b.since)
 	}
 	return a.since.Before(b.since)
+}
+
+// comes reports whether a connection is new, and its first request may be on its way. If those
+// that serve were worth more, who has filled all places with slow requests would have each
+// newcomer closed by the next.
+func (c *connection) comes(now time.Time) bool {
+	return !c.asked && now.Sub(c.since) < newcomerGrace
 }
 
 // share is how many connections an owner may have that are worth more than strangers': half
@@ -193,6 +206,7 @@ func (c *connections) change(one *connection, by int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one.serving += by
+	one.asked = true
 	one.since = time.Now()
 	if one.serving == 0 && !one.known {
 		since := one.since

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -237,6 +238,40 @@ func TestServingConnectionsOfOneKey(t *testing.T) {
 		}
 		require.False(t, other.closed)
 		require.False(t, opened[0].closed, "what has gone on for long goes on")
+	}
+}
+
+// TestNewcomersHaveTime: slow requests on all connections keep nobody out of the same address,
+// as behind a reverse proxy, be they a key's or strangers'.
+func TestNewcomersHaveTime(t *testing.T) {
+	for _, owner := range []string{"one", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			all := newConnections(40, slog.New(slog.DiscardHandler))
+			slow := func() {
+				ctx := all.open(t.Context(), &fakeConn{from: "192.0.2.1:1"})
+				if owner != "" {
+					all.good(ctx, owner)
+				}
+				all.change(ctx.Value(connectionKey{}).(*connection), 1)
+			}
+			for range 40 {
+				slow()
+			}
+			other, silent := &fakeConn{from: "192.0.2.1:2"}, &fakeConn{from: "192.0.2.1:3"}
+			ctx := all.open(t.Context(), other)
+			all.open(t.Context(), silent)
+			for range 40 {
+				slow()
+			}
+			require.False(t, other.closed, owner)
+			all.good(ctx, "two")
+			all.change(ctx.Value(connectionKey{}).(*connection), 1)
+
+			time.Sleep(newcomerGrace)
+			slow()
+			require.True(t, silent.closed, "it says nothing")
+			require.False(t, other.closed, owner)
+		})
 	}
 }
 

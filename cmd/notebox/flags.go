@@ -139,7 +139,7 @@ func (s *settings) registerFiles(f *flag.FlagSet) {
 
 func (s *settings) registerSandboxes(f *flag.FlagSet) {
 	f.StringVar(&s.image, "image", "", "Run Python in this `image`. (default: the image that notebox image prints)")
-	f.StringVar(&s.isolation, "isolation", isolationContainer, "Run code in sandboxes of this `kind`: container, or cell, which is one of many in a container; auto is cell if a probe finds all walls of cells on this host.")
+	f.StringVar(&s.isolation, "isolation", isolationAuto, "Run code in sandboxes of this `kind`: cell, which is one of many in a container, or container; auto is cell if a probe finds all walls of cells on this host.")
 	f.BoolVar(&s.workerPerKey, "worker-per-key", false, "Let no two API keys have cells in one container.")
 	f.StringVar(&s.runtime, "sandbox-runtime", "", "Start sandboxes with this OCI `runtime` of the Docker daemon: runsc, kata, crun. (default: the daemon's own)")
 	f.Var(&s.users, "sandbox-users", "Give sandboxes user ids from this range, `FIRST-LAST`: each sandbox takes two. (default: 65536-99999, or 10000-59999 if the daemon remaps users)")

@@ -40,12 +40,13 @@ func withPackages(t *testing.T, p *service.Service, code string, packages ...str
 	return status, r, string(answer), took
 }
 
-// TestDependencies asks the registry for polars, once, and then cuts it off.
+// TestDependencies asks the registry for polars, once, and then cuts it off. Packages are in
+// containers, which are compared with containers.
 func TestDependencies(t *testing.T) {
 	folder := t.TempDir()
 	removeLayers(t, "dependencies")
 	begin := func(pool string, etc map[string]string) *service.Service {
-		return service.Options{Name: "dependencies", Folder: folder, Etc: etc, Flags: []string{"--pool-size", pool, "--pool-max", pool}}.Start(t)
+		return service.Options{Name: "dependencies", Folder: folder, Etc: etc, Flags: []string{"--isolation", "container", "--pool-size", pool, "--pool-max", pool}}.Start(t)
 	}
 	p := begin("0", nil)
 

@@ -112,6 +112,12 @@ func (s *Service) Sandboxes(t *testing.T, state string) int {
 	return int(s.Metric(t, `notebox_pool_sandboxes{state="`+state+`"}`))
 }
 
+// InCells reports whether runs have cells.
+func (s *Service) InCells(t *testing.T) bool {
+	t.Helper()
+	return s.Metric(t, `notebox_isolation{kind="cell"}`) == 1
+}
+
 // Available are the names of the environments whose images are there.
 func (s *Service) Available(t *testing.T) map[string]bool {
 	t.Helper()

@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build stores browser clients pages bench soak load fuzz lint test-go test-harness test-short test-cells test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo check test serve image images build stores browser clients pages bench soak load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -48,8 +48,13 @@ test-short: stores browser clients
 	@GO_PACKAGES="$$(go list ./... | grep -vE '/(tests/adversarial|tests/faults|runner/docker|runner/cells)$$' | xargs)" \
 	  DOCKER_HOST=unix:///no-containers scripts/go-test.sh -short
 
-test-cells: images ## the tests of sandboxes, in cells; the service's own with NOTEBOX_TEST_ISOLATION=cell go test ./tests/…
+test-cells: images ## the tests of cells alone
 	go test -count 1 -timeout 30m ./runner/cells ./environments/supervisor/...
+
+# Every test has the sandboxes that a service has if it is not told, so cells where this host gives
+# them all walls.
+test-service: images stores browser clients ## the tests of the whole service again; ISOLATION=container has them there, ARGS="-run X"
+	NOTEBOX_TEST_ISOLATION=$(ISOLATION) GO_PACKAGES="./tests/adversarial ./tests/e2e/... ./tests/faults" scripts/go-test.sh -count 1 $(ARGS)
 
 test-v2: ## boot a machine with cgroup v2 in QEMU, and test the walls and limits of cells there
 	@scripts/test-v2.sh

@@ -154,8 +154,8 @@ func Launch(o Options) (*Process, error) {
 	return p, err
 }
 
-// isolation is the kind of sandboxes that NOTEBOX_TEST_ISOLATION names, so that tests of
-// containers can be run in cells.
+// isolation is the kind of sandboxes that NOTEBOX_TEST_ISOLATION names, if it is not to be what a
+// service has that is not told.
 func isolation() []string {
 	if kind := os.Getenv("NOTEBOX_TEST_ISOLATION"); kind != "" {
 		return []string{"--isolation", kind}

@@ -187,7 +187,7 @@ func TestWarmSandboxShowsTheSame(t *testing.T) {
 		{"numbers in a list", "import numpy as np\n[np.float64(0.1), np.int8(1)], np.pi * np.arange(3)"},
 		{"a frame of many columns", "import pandas as pd\npd.DataFrame([range(30)])"},
 		{"a frame of many columns, printed", "import pandas as pd\nprint(pd.DataFrame([range(100, 130)]))"},
-		{"threads", "import threading\nprint(threading.current_thread(), threading.main_thread().is_alive())"},
+		{"threads", "import threading\nprint(threading.current_thread().name, threading.main_thread().is_alive())"},
 		{"pyplot's mode", "import matplotlib.pyplot as plt\nprint(plt.isinteractive(), plt.get_fignums())"},
 		{"a figure of another backend", "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nf, a = plt.subplots()\nprint(plt.isinteractive())\nf"},
 		{"a figure as a result", "import matplotlib.figure\nmatplotlib.figure.Figure()"},

@@ -53,6 +53,7 @@ test-cells: images ## the tests of cells alone
 
 # Every test has the sandboxes that a service has if it is not told, so cells where this host gives
 # them all walls.
+test-service: ISOLATION ?= $(NOTEBOX_TEST_ISOLATION)
 test-service: images stores browser clients ## the tests of the whole service again; ISOLATION=container has them there, ARGS="-run X"
 	NOTEBOX_TEST_ISOLATION=$(ISOLATION) GO_PACKAGES="./tests/adversarial ./tests/e2e/... ./tests/faults" scripts/go-test.sh -count 1 $(ARGS)
 

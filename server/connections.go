@@ -43,14 +43,17 @@ func mostConnections(asked int) (int, error) {
 	return min(cmp.Or(asked, maxConnections), most), nil
 }
 
-// connections bounds the connections of all clients. One more than that closes another: a
-// stranger's before one that has had a good request, unless that is of an owner who has more
-// than half of all connections, then of the address that has most, then one that waits before one
-// that is serving, and that before a newcomer whose first request is still to come, then the one that has done so longest. So
-// whoever opens many takes them from himself. A stranger's may be serving: what is open to
-// all can be asked for, and not read. So may those of a key that has more than its share; of
-// these the newest is closed. If all others have had a good request and are serving, the one
-// that has just come is closed.
+// connections bounds the connections of all clients. One more than that closes another, so that
+// whoever opens many takes them from himself. It is, in this order,
+//   - a stranger's before one that has had a good request, unless that is of an owner who has more
+//     than the share;
+//   - one of the address that has most;
+//   - one that waits, before one that serves, before one that comes: whose first request may be on
+//     its way;
+//   - the one that has done so longest. Of those of one owner that serve, it is the newest.
+//
+// A stranger's may be serving: what is open to all can be asked for, and not read. If all others
+// have had a good request and are serving, the one that has just come is closed.
 //
 // No address has a number of its own: behind a reverse proxy one has them all.
 type connections struct {
@@ -119,6 +122,15 @@ func (c *connections) open(ctx context.Context, conn net.Conn) context.Context {
 // least is the connection that is worth least, or nil if none may be closed.
 func (c *connections) least() (least *connection) {
 	share, now := c.share(), time.Now()
+	coming := 0
+	for _, one := range c.all {
+		if one.comes(now) {
+			coming++
+		}
+	}
+	if coming > c.most/4 { // a flood that says nothing, which ends no request
+		now = now.Add(newcomerGrace)
+	}
 	for _, one := range c.all {
 		switch {
 		case one.known && one.serving > 0 && (one.owner == "" || c.counts(one, share)):

@@ -275,6 +275,31 @@ func TestNewcomersHaveTime(t *testing.T) {
 	}
 }
 
+// TestASilentFloodEndsNoRequests: but for a quarter of them, slow ones of a key above its share are
+// worth more than connections that say nothing.
+func TestASilentFloodEndsNoRequests(t *testing.T) {
+	const most = 40
+	all := newConnections(most, slog.New(slog.DiscardHandler))
+	var slow []*fakeConn
+	for range most {
+		conn := &fakeConn{from: "192.0.2.1:1"}
+		ctx := all.open(t.Context(), conn)
+		all.good(ctx, "one")
+		all.change(ctx.Value(connectionKey{}).(*connection), 1)
+		slow = append(slow, conn)
+	}
+	for range 3 * most {
+		all.open(t.Context(), &fakeConn{from: "192.0.2.1:2"})
+	}
+	closed := 0
+	for _, conn := range slow {
+		if conn.closed {
+			closed++
+		}
+	}
+	require.LessOrEqual(t, closed, most/4+1)
+}
+
 // fakeConn is a connection from somewhere else.
 type fakeConn struct {
 	net.Conn

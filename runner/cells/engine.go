@@ -31,7 +31,7 @@ const (
 	// pool does. Its kind's spare one stays as long after the last worker.
 	idleTime = 10 * time.Minute
 	// manyWorkers in use are so many that one without a cell ends when another begins. Each
-	// takes a block of ids, of which the default range has 16.
+	// takes a block of ids, of which the default range has 33.
 	manyWorkers = 8
 )
 
@@ -133,7 +133,7 @@ func (e *Engine) worker(ctx context.Context, env runner.Environment) (*worker, e
 	s := e.workers[at]
 	if s != nil && s.started() {
 		switch worn := s.worker.worn(e.options); {
-		case s.worker.isSick(), worn && e.spares[at.kind].started():
+		case s.worker.isSick(), s.worker.isFull(), worn && e.spares[at.kind].started():
 			e.leave(at)
 			s = nil
 		case worn: // it takes cells until the next one is up

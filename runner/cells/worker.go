@@ -413,6 +413,13 @@ func (w *worker) open(ctx context.Context, l runner.Limits) (*cell, error) {
 	return c, nil
 }
 
+// isFull reports whether cells have all ids that there are for them.
+func (w *worker) isFull() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.cells) >= w.room()
+}
+
 // next takes the next number whose ids no cell has that is there. The lock is held.
 func (w *worker) next() (number uint32, free bool) {
 	taken := map[int]bool{}

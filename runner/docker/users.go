@@ -161,9 +161,9 @@ func (e *Engine) note(taken []ids, mine ids) (alone bool) {
 	return alone
 }
 
-// somewhere is by chance one of the range's parts of so many ids: for a container in the upper
-// half, and for a worker in the lower one, as few containers would meet each part of a worker's
-// size.
+// somewhere is where the first ids are sought, by chance: for a container in the upper half of the
+// range, and for a worker in the lower one, as a few containers here and there would meet each part
+// of a worker's size.
 func (u Users) somewhere(count int) int {
 	parts := u.parts(count)
 	half := parts / 2

@@ -257,6 +257,9 @@ const (
 func floodBetweenRuns(ctx context.Context, t *Trial) []Failure {
 	requests := t.Attempt.Requests
 	before := t.largestHarness()
+	if before == 0 {
+		return []Failure{failed("no harness is found")}
+	}
 	return t.with(ctx, map[string]any{}, func(s *Session) (out []Failure) {
 		out = t.step(ctx, s, requests[0])
 		for deadline := time.Now().Add(floodTime); time.Now().Before(deadline); time.Sleep(settlePoll) {

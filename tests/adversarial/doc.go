@@ -15,7 +15,7 @@
 //  3. The requests are sent, in a session that is opened and closed for them if the
 //     case says so, and each answer is held against what is expected.
 //  4. The invariant is looked at: the neighbour printed what it had to; the next
-//     run of 1+1 succeeds; no container, process or file of the runs is left; the
+//     run of 1+1 succeeds; no sandbox, process or file of the runs is left; the
 //     service's memory, goroutines and open files are where they were.
 //  5. Every answer is searched for the planted secrets (see Canary); at the end of
 //     a service its log, its store and its metrics are too.

@@ -103,6 +103,7 @@ func (h *Holdings) more(start *Holdings, exactly bool) string {
 	add(len(h.Sandboxes) == poolSize, "%d sandboxes, not the %d of the pool", len(h.Sandboxes), poolSize)
 	// A sandbox that still starts has not all that it holds later.
 	add(h.Warm == poolSize || h.Warm == -1, "%d warm sandboxes, not %d", h.Warm, poolSize)
+	add(h.Kernels > 0 || len(h.Sandboxes) == 0, "no process of users is found in them")
 	add(h.Kernels <= poolSize, "%d processes of users in them, more than one each", h.Kernels)
 	add(len(h.Strays) == 0, "processes of runs that have ended: %q", h.Strays)
 	add(len(h.Uploads) == 0, "files of uploads: %q", h.Uploads)

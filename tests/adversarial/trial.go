@@ -25,7 +25,7 @@ type Trial struct {
 	Daemon  *Daemon
 	Client  *Client
 	Checks  map[string]Check
-	Known   *Known    // containers that the service has had
+	Known   *Known    // sandboxes that the service has had
 	Start   *Holdings // what it held at its start
 
 	Attempt Attempt // the one under way

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // groupsFolder has the host's control groups.
@@ -52,7 +53,7 @@ func Cells(service string) (out []string) {
 			if len(processesOf(path)) == 0 {
 				continue
 			}
-			name := sandboxName.FindString(path)
+			name := cellName.FindString(path)
 			if _, err := syscall.Getxattr(path, "user.notebox.session", nil); err == nil { // version 2
 				name = strings.Replace(name, "/cell-", "/session-", 1)
 			}
@@ -68,15 +69,26 @@ func processesOf(folder string) []string {
 	return strings.Fields(string(raw))
 }
 
-// sandboxName is, in the path of a control group, the ID of a container, or a cell with those
-// that it is in.
-var sandboxName = regexp.MustCompile(`notebox[^:]*/(cell|session)-\d+|[0-9a-f]{64}`)
+// cellName and containerID are found in the paths of control groups.
+var (
+	cellName    = regexp.MustCompile(`notebox[^:\n]*/(cell|session)-\d+`)
+	containerID = regexp.MustCompile(`[0-9a-f]{64}`)
+)
 
 // SandboxOf is the cell or the container, by its ID, that a process is in: "" if in none.
 // folder is the process's in /proc.
 func SandboxOf(folder string) string {
 	raw, _ := os.ReadFile(folder + "/cgroup")
-	return sandboxName.FindString(string(raw))
+	return sandboxOf(string(raw))
+}
+
+// sandboxOf reads what proc_pid_cgroup(5) describes. On version 1 a cell has groups of its own of
+// some controllers, and its worker's container of the others.
+func sandboxOf(groups string) string {
+	if cell := cellName.FindString(groups); cell != "" {
+		return cell
+	}
+	return containerID.FindString(groups)
 }
 
 // IsCell tells a cell's name from a container's.
@@ -88,17 +100,28 @@ func IsCellOf(sandbox, service string) bool {
 		strings.HasPrefix(sandbox, "notebox.slice/notebox-"+strings.ReplaceAll(service, "-", "_")+".slice/")
 }
 
-// Kill ends a sandbox from outside, whatever it does.
+// Kill ends a sandbox from outside.
 func Kill(ctx context.Context, sandbox string) error {
 	if !IsCell(sandbox) {
 		return exec.CommandContext(ctx, "docker", "rm", "--force", sandbox).Run()
 	}
-	for _, folder := range []string{"memory/" + sandbox, sandbox, strings.Replace(sandbox, "/session-", "/cell-", 1)} {
-		for _, process := range processesOf(groupsFolder + folder) {
-			if pid, err := strconv.Atoi(process); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	folders := []string{"memory/" + sandbox, sandbox, strings.Replace(sandbox, "/session-", "/cell-", 1)}
+	for killed := 0; ; {
+		there := 0
+		for _, folder := range folders {
+			for _, process := range processesOf(groupsFolder + folder) {
+				if pid, err := strconv.Atoi(process); err == nil {
+					_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+					there++
+				}
 			}
 		}
+		switch killed += there; {
+		case killed == 0:
+			return fmt.Errorf("there is no cell %s", sandbox)
+		case there == 0 || ctx.Err() != nil:
+			return ctx.Err()
+		}
+		time.Sleep(lookEvery)
 	}
-	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"notebox/tests/e2e/service"
 )
 
-// fewUsers are too few ids for a worker, and enough for containers.
-var fewUsers = []string{"--sandbox-users", "70000-70201", "--max-sandboxes", "20"}
+// fewUsers are too few ids for a worker, and enough for containers; nobody else has them.
+var fewUsers = []string{"--sandbox-users", "2100000-2100201", "--max-sandboxes", "20"}
 
 // TestWithoutCells: if a wall of cells is missing, auto is containers, and cell does not start.
 // Both say which wall it is, and what can be done.

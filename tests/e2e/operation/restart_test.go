@@ -62,8 +62,8 @@ func TestRestartAfterSigkill(t *testing.T) {
 	p.Kill()
 	lost.Wait()
 
-	restarted := time.Now()
 	p = o.Start(t)
+	restarted := time.Now()
 	gone := func() bool {
 		now := service.SandboxNames(t, p.ID)
 		return !slices.ContainsFunc(before, func(name string) bool { return slices.Contains(now, name) })

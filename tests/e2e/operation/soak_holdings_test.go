@@ -48,7 +48,7 @@ type holdings struct {
 type held struct {
 	goroutines  int
 	descriptors int
-	containers  int // of this service: its waiting sandboxes
+	sandboxes   int // of this service: those that wait
 	uploads     int // entries of the folder for what is under way
 	state       int // entries of the rest of the state folder
 	temporary   int // files of the store that are not whole
@@ -60,9 +60,9 @@ type held struct {
 }
 
 func (h held) String() string {
-	return fmt.Sprintf("%d goroutines, %d descriptors, %d containers, %d uploads, %d state files, %d temporary files, "+
+	return fmt.Sprintf("%d goroutines, %d descriptors, %d sandboxes, %d uploads, %d state files, %d temporary files, "+
 		"%d children, %d sandbox processes and shims, %d layers, %.1f MB heap, %.1f MB resident",
-		h.goroutines, h.descriptors, h.containers, h.uploads, h.state, h.temporary,
+		h.goroutines, h.descriptors, h.sandboxes, h.uploads, h.state, h.temporary,
 		h.children, h.foreign, h.layers, float64(h.heap)/1e6, float64(h.resident)/1e6)
 }
 
@@ -110,7 +110,7 @@ func (h *holdings) settledAs(t *testing.T, before held) held {
 	}
 }
 
-// grown names what is more than before. Containers must be as many: a pool that is
+// grown names what is more than before. Sandboxes must be as many: a pool that is
 // not filled again has lost something too.
 func (h held) grown(before held) string {
 	var out []string
@@ -133,8 +133,8 @@ func (h held) grown(before held) string {
 			out = append(out, fmt.Sprintf("%s: %d, at most %d", c.what, c.now, c.before))
 		}
 	}
-	if h.containers != before.containers {
-		out = append(out, fmt.Sprintf("containers: %d, not %d", h.containers, before.containers))
+	if h.sandboxes != before.sandboxes {
+		out = append(out, fmt.Sprintf("sandboxes: %d, not %d", h.sandboxes, before.sandboxes))
 	}
 	return strings.Join(out, "; ")
 }
@@ -145,11 +145,11 @@ func (h *holdings) look(t *testing.T) held {
 	state := entries(t, h.service.Folder+"/state", func(string) bool { return true })
 	uploads := entries(t, h.service.Folder+"/state/uploads", func(string) bool { return true })
 	now := held{
-		containers: len(service.SandboxNames(t, h.service.ID)),
-		uploads:    uploads,
-		state:      state - uploads,
-		temporary:  entries(t, h.service.Stored(), func(name string) bool { return filepath.Ext(name) == ".tmp" }),
-		children:   h.children(t),
+		sandboxes: len(service.SandboxNames(t, h.service.ID)),
+		uploads:   uploads,
+		state:     state - uploads,
+		temporary: entries(t, h.service.Stored(), func(name string) bool { return filepath.Ext(name) == ".tmp" }),
+		children:  h.children(t),
 	}
 	if h.alone {
 		now.foreign, now.layers = foreignProcesses(t), layers(t)
@@ -237,7 +237,7 @@ func layers(t *testing.T) int {
 
 // TestHoldings: what grows is named.
 func TestHoldings(t *testing.T) {
-	before := held{goroutines: 10, containers: 2, heap: 1 << 20, resident: 100 << 20}
+	before := held{goroutines: 10, sandboxes: 2, heap: 1 << 20, resident: 100 << 20}
 	for _, c := range []struct {
 		desc   string
 		change func(*held)
@@ -246,8 +246,8 @@ func TestHoldings(t *testing.T) {
 		{"the same", func(*held) {}, ""},
 		{"less", func(h *held) { h.goroutines = 9 }, ""},
 		{"a goroutine", func(h *held) { h.goroutines++ }, "goroutines: 11, at most 10"},
-		{"a container more", func(h *held) { h.containers++ }, "containers: 3, not 2"},
-		{"a container less", func(h *held) { h.containers-- }, "containers: 1, not 2"},
+		{"a sandbox more", func(h *held) { h.sandboxes++ }, "sandboxes: 3, not 2"},
+		{"a sandbox less", func(h *held) { h.sandboxes-- }, "sandboxes: 1, not 2"},
 		{"an upload", func(h *held) { h.uploads++ }, "uploads: 1, at most 0"},
 		{"memory within the slack", func(h *held) { h.heap += heapSlack; h.resident += residentSlack }, ""},
 		{"memory", func(h *held) { h.heap += heapSlack + 1 }, "bytes of heap"},

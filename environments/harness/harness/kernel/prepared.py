@@ -37,7 +37,8 @@ from harness.kernel.wire import Wire
 
 TIMES = 4  # tables and figures: what they run through has loops enough for the interpreter
 PIPE = 1 << 16  # bytes that a pipe holds
-NO_FILE = "/run/notebox/kernel-of_cells/kernel.json"  # what code sees as that of the connection
+# What code sees as the file of the connection, which is not there; named as a container's is.
+NO_CONNECTION_FILE = "/run/notebox/kernel-of_cells/kernel.json"
 
 
 class IOPubThread(iostream.IOPubThread):
@@ -245,7 +246,7 @@ class IPKernelApp(application.IPKernelApp):
         """Build the kernel and its shell, and import the modules."""
         before = dict(os.environ)
         plain = self._swap()
-        kernelapp.IPKernelApp.initialize(self, ["-f", NO_FILE, HISTORY])
+        kernelapp.IPKernelApp.initialize(self, ["-f", NO_CONNECTION_FILE, HISTORY])
         self.import_in_shell()
         if "pandas" in sys.modules:
             tabulate()

@@ -51,10 +51,10 @@ func newService(t *testing.T, host string, flags ...string) *service {
 	return s
 }
 
-// onDaemon is one on a daemon of the test's own.
+// onDaemon is one on a daemon of the test's own, whose images have no supervisor of cells.
 func onDaemon(t *testing.T, d *daemon, flags ...string) *service {
 	t.Helper()
-	return newService(t, d.host, append([]string{"--image", imageServes}, flags...)...)
+	return newService(t, d.host, append([]string{"--isolation", "container", "--image", imageServes}, flags...)...)
 }
 
 // launch starts the process.

@@ -179,7 +179,7 @@ func TestNothingIsCountedTogether(t *testing.T) {
 
 func spec(t *testing.T, code string) runner.Spec {
 	limits := runner.DefaultLimits()
-	limits.Timeout = 2 * time.Minute // programs of all kinds, one after the other
+	limits.Timeout = runnertest.Patient(2 * time.Minute) // programs of all kinds, one after the other
 	return runner.Spec{ID: "walls", Environment: environment(t), StopOnError: true, Limits: limits, Notebook: runnertest.Notebook(code)}
 }
 

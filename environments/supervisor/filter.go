@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 )
 
 // What a filter returns, and where it finds what (linux/seccomp.h).
@@ -23,6 +25,7 @@ const (
 	// tellsOthers are what inotify tells of a file that was only read: IN_ACCESS, IN_OPEN and
 	// IN_CLOSE_NOWRITE of linux/inotify.h.
 	tellsOthers = 0x01 | 0x20 | 0x10
+	fNotify     = 1026 // F_NOTIFY of linux/fcntl.h
 )
 
 // profile is a seccomp profile in the form of Docker's, as far as ours go.
@@ -132,7 +135,13 @@ func (p *profile) rules(machine *arch.Info) (map[uint32][]rule, error) {
 	if len(all) == 0 {
 		return nil, errors.New("no rule is for this machine")
 	}
-	// The image's files are those of all cells of a worker: none is told what others open.
+	// The image's files are those of all cells of a worker: none is told what others open, neither
+	// by inotify nor by dnotify.
+	const cmd = 1 // fcntl's argument, an int
+	if control := uint32(machine.SyscallNames["fcntl"]); all[control] != nil {
+		notify := argument{Index: cmd, Value: math.MaxUint32, ValueTwo: fNotify, Op: "SCMP_CMP_MASKED_EQ"}
+		all[control] = append([]rule{{[]argument{notify}, retErrno | uint32(unix.EPERM)}}, all[control]...)
+	}
 	if watch := uint32(machine.SyscallNames["inotify_add_watch"]); all[watch] != nil {
 		all[watch] = []rule{{[]argument{{Index: 2, Value: tellsOthers, Op: "SCMP_CMP_MASKED_EQ"}}, retAllow}}
 	}

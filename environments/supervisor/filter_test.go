@@ -46,6 +46,13 @@ func TestFilterIsItsProfile(t *testing.T) {
 	var none [6]uint64
 	require.EqualValues(t, retKill, ask(t, program, 1, 0, none), "another architecture's call")
 	require.EqualValues(t, retErrno|1, ask(t, program, uint32(machine.ID), x32Bit, none), "a call of x32's")
+	control := func(cmd uint64) uint32 {
+		return ask(t, program, uint32(machine.ID), uint32(machine.SyscallNames["fcntl"]), [6]uint64{3, cmd, 1})
+	}
+	require.EqualValues(t, retAllow, control(4), "F_SETFL")
+	for _, notify := range []uint64{fNotify, fNotify | 1<<32} { // the kernel reads an int
+		require.EqualValues(t, retErrno|1, control(notify), "dnotify")
+	}
 	watch := func(mask uint64) uint32 {
 		return ask(t, program, uint32(machine.ID), uint32(machine.SyscallNames["inotify_add_watch"]), [6]uint64{3, 1 << 40, mask})
 	}

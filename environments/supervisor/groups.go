@@ -112,6 +112,14 @@ func (g *groups) path(place string, more ...string) string {
 	return filepath.Join(append([]string{g.own[place]}, more...)...)
 }
 
+// place is where the groups of a controller are.
+func (g *groups) place(controller string) string {
+	if g.unified {
+		return ""
+	}
+	return controller
+}
+
 func name(cell uint32) string { return "cell-" + strconv.FormatUint(uint64(cell), 10) }
 
 // mkdir makes a group in each place. Two of these may be one, as links.
@@ -134,12 +142,16 @@ var noSwap = []string{"memory.memsw.limit_in_bytes", "memory.swap.max"}
 // limit sets limits of the groups of that name.
 func (g *groups) limit(name string, limits []limit) error {
 	for _, l := range limits {
-		err := write(g.path(l.place, name, l.file), l.value)
-		if err != nil && !(slices.Contains(noSwap, l.file) && errors.Is(err, fs.ErrNotExist)) {
+		if err := write(g.path(l.place, name, l.file), l.value); err != nil && !l.notCounted(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// notCounted reports whether the host has no such limit.
+func (l limit) notCounted(err error) bool {
+	return slices.Contains(noSwap, l.file) && errors.Is(err, fs.ErrNotExist)
 }
 
 // write writes to a file that the kernel has made, or finds that it has not.
@@ -157,18 +169,33 @@ func (g *groups) make(cell uint32, o wire.Open) error {
 	if err := g.mkdir(name(cell)); err != nil {
 		return err
 	}
-	if g.unified {
-		return g.makeUnified(name(cell), o)
+	if err := g.limit(name(cell), g.limits(o)); err != nil || !g.unified {
+		return err
 	}
-	memory := strconv.FormatInt(o.Memory, 10)
-	return g.limit(name(cell), []limit{
+	return os.Chmod(g.path("", name(cell), "cgroup.procs"), mayBeJoined)
+}
+
+// limits are those of a cell, as the kernel shows them. On version 2 the others go on if a process
+// ends for want of memory, as in a container: the harness is one, and has to say so.
+func (g *groups) limits(o wire.Open) []limit {
+	page := int64(os.Getpagesize())
+	memory, pids := strconv.FormatInt(o.Memory/page*page, 10), strconv.FormatInt(o.Pids, 10)
+	if g.unified {
+		return []limit{
+			{file: "memory.max", value: memory},
+			{file: "memory.swap.max", value: "0"},
+			{file: "cpu.max", value: fmt.Sprintf("%s %d", quota(o), cpuPeriod)},
+			{file: "pids.max", value: pids},
+		}
+	}
+	return []limit{
 		{"memory", "memory.limit_in_bytes", memory},
 		{"memory", "memory.memsw.limit_in_bytes", memory}, // memory and swap together: no swap
 		{"memory", "memory.swappiness", "0"},
 		{"cpu", "cpu.cfs_period_us", strconv.Itoa(cpuPeriod)},
 		{"cpu", "cpu.cfs_quota_us", quota(o)},
-		{"pids", "pids.max", strconv.FormatInt(o.Pids, 10)},
-	})
+		{"pids", "pids.max", pids},
+	}
 }
 
 // quota of processor time in each cpuPeriod, microseconds.

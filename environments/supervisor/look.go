@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,33 +275,24 @@ func mountsOf(path string) (map[string]mounted, error) {
 
 // hold says which limit of a cell is not in force, or nil.
 func (g *groups) hold(cell uint32, pids []int, o wire.Open) error {
-	page := int64(os.Getpagesize())
-	memory := o.Memory / page * page
-	for _, want := range []struct {
-		controller, file string
-		value            int64
-	}{
-		{"memory", "memory.limit_in_bytes", memory},
-		{"memory", "memory.memsw.limit_in_bytes", memory},
-		{"cpu", "cpu.cfs_quota_us", int64(o.CPUs * cpuPeriod)},
-		{"pids", "pids.max", o.Pids},
-	} {
-		path := g.find(cell, want.controller, want.file)
-		if _, err := os.Stat(path); want.file == "memory.memsw.limit_in_bytes" && err != nil {
-			continue // a host that does not count swap, for containers neither
-		}
-		if have := number(path); have != want.value {
-			return fmt.Errorf("%s is %d, not %d", want.file, have, want.value)
+	for _, want := range g.limits(o) {
+		raw, err := os.ReadFile(g.find(cell, want.place, want.file))
+		switch have := string(bytes.TrimSpace(raw)); {
+		case err != nil && want.notCounted(err): // for containers neither
+		case err != nil:
+			return err
+		case have != want.value:
+			return fmt.Errorf("%s is %s, not %s", want.file, have, want.value)
 		}
 	}
-	for _, controller := range wire.Controllers {
-		raw, err := os.ReadFile(g.find(cell, controller, "cgroup.procs"))
+	for place := range g.own {
+		raw, err := os.ReadFile(g.find(cell, place, "cgroup.procs"))
 		if err != nil {
 			return err
 		}
 		for _, pid := range pids {
 			if !slices.ContainsFunc(bytes.Fields(raw), func(f []byte) bool { return string(f) == strconv.Itoa(pid) }) {
-				return fmt.Errorf("a process of the cell is not in its group of %s", controller)
+				return fmt.Errorf("a process of the cell is not in its group %s", filepath.Join(place, name(cell)))
 			}
 		}
 	}

@@ -57,44 +57,76 @@ func newCellOf(s *supervisor) *cell {
 
 // TestHold: a limit that is not what was asked for is told.
 func TestHold(t *testing.T) {
+	open := wire.Open{Memory: 8193, CPUs: 0.5, Pids: 20} // memory is counted in pages
+	divided := map[string]string{
+		"memory/memory.limit_in_bytes": "8192\n", "memory/memory.memsw.limit_in_bytes": "8192\n", "memory/memory.swappiness": "0\n",
+		"cpu/cpu.cfs_period_us": "100000\n", "cpu/cpu.cfs_quota_us": "50000\n", "pids/pids.max": "20\n",
+		"memory/cgroup.procs": "1\n42\n", "cpu/cgroup.procs": "1\n42\n", "cpuacct/cgroup.procs": "1\n42\n", "pids/cgroup.procs": "1\n42\n",
+	}
+	unified := map[string]string{
+		"/memory.max": "8192\n", "/memory.swap.max": "0\n", "/cpu.max": "50000 100000\n", "/pids.max": "20\n", "/cgroup.procs": "1\n42\n",
+	}
 	for _, c := range []struct {
-		desc  string
-		files map[string]string
-		open  wire.Open
-		want  string
+		desc          string
+		all           map[string]string
+		file, content string // one that is another, or not there
+		want          string
 	}{
-		{"all are in force", nil, wire.Open{Memory: 8192, CPUs: 0.5, Pids: 20}, ""},
-		{"memory is counted in pages", nil, wire.Open{Memory: 8193, CPUs: 0.5, Pids: 20}, ""},
-		{"memory", map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712"}, wire.Open{Memory: 8192, CPUs: 0.5, Pids: 20}, "memory.limit_in_bytes"},
-		{"swap", map[string]string{"memory/memory.memsw.limit_in_bytes": "9000"}, wire.Open{Memory: 8192, CPUs: 0.5, Pids: 20}, "memsw"},
-		{"cores", map[string]string{"cpu/cpu.cfs_quota_us": "-1"}, wire.Open{Memory: 8192, CPUs: 0.5, Pids: 20}, "cfs_quota"},
-		{"processes", map[string]string{"pids/pids.max": "max"}, wire.Open{Memory: 8192, CPUs: 0.5, Pids: 20}, "pids.max"},
-		{"a process that got out", map[string]string{"pids/cgroup.procs": "1\n"}, wire.Open{Memory: 8192, CPUs: 0.5, Pids: 20}, "group of pids"},
+		{"v1, all are in force", divided, "", "", ""},
+		{"v1, swap is not counted", divided, "memory/memory.memsw.limit_in_bytes", "", ""},
+		{"v1, memory", divided, "memory/memory.limit_in_bytes", "9223372036854771712", "memory.limit_in_bytes"},
+		{"v1, swap", divided, "memory/memory.memsw.limit_in_bytes", "9000", "memsw"},
+		{"v1, cores", divided, "cpu/cpu.cfs_quota_us", "-1", "cfs_quota"},
+		{"v1, processes", divided, "pids/pids.max", "max", "pids.max"},
+		{"v1, no limit of processes", divided, "pids/pids.max", "", "pids.max"},
+		{"v1, a process that got out", divided, "pids/cgroup.procs", "1\n", "group pids"},
+		{"v2, all are in force", unified, "", "", ""},
+		{"v2, swap is not counted", unified, "/memory.swap.max", "", ""},
+		{"v2, memory", unified, "/memory.max", "max", "memory.max"},
+		{"v2, swap", unified, "/memory.swap.max", "max", "memory.swap.max"},
+		{"v2, cores", unified, "/cpu.max", "max 100000", "cpu.max"},
+		{"v2, processes", unified, "/pids.max", "max", "pids.max"},
+		{"v2, a process that got out", unified, "/cgroup.procs", "42\n", "group cell-1"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			folder, g := t.TempDir(), &groups{own: map[string]string{}}
-			files := map[string]string{
-				"memory/memory.limit_in_bytes": "8192", "memory/memory.memsw.limit_in_bytes": "8192",
-				"cpu/cpu.cfs_quota_us": "50000", "pids/pids.max": "20",
+			g := groupsOf(t, c.all)
+			if place, file, ok := strings.Cut(c.file, "/"); ok {
+				require.NoError(t, os.Remove(g.path(place, name(1), file)))
+				if c.content != "" {
+					require.NoError(t, os.WriteFile(g.path(place, name(1), file), []byte(c.content), 0o600))
+				}
 			}
-			for _, controller := range wire.Controllers {
-				g.own[controller] = filepath.Join(folder, controller)
-				require.NoError(t, os.MkdirAll(g.path(controller, name(1)), 0o700))
-				files[controller+"/cgroup.procs"] = "1\n42\n"
-			}
-			for file, content := range c.files {
-				files[file] = content
-			}
-			for file, content := range files {
-				controller, rest, _ := strings.Cut(file, "/")
-				require.NoError(t, os.WriteFile(g.path(controller, name(1), rest), []byte(content), 0o600))
-			}
-			err := g.hold(1, []int{1, 42}, c.open)
+			err := g.hold(1, []int{1, 42}, open)
 			if c.want == "" {
 				require.NoError(t, err)
 				return
 			}
 			require.ErrorContains(t, err, c.want)
 		})
+	}
+}
+
+// groupsOf are those of cell 1, with these files: "controller/file", or on version 2 "/file".
+func groupsOf(t *testing.T, files map[string]string) *groups {
+	folder, g := t.TempDir(), &groups{own: map[string]string{}}
+	for path, content := range files {
+		place, file, _ := strings.Cut(path, "/")
+		g.unified = place == ""
+		g.own[place] = filepath.Join(folder, place)
+		require.NoError(t, os.MkdirAll(g.path(place, name(1)), 0o700))
+		require.NoError(t, os.WriteFile(g.path(place, name(1), file), []byte(content), 0o600))
+	}
+	return g
+}
+
+// TestChargedOfBoth: metrics read the same of either version.
+func TestChargedOfBoth(t *testing.T) {
+	for desc, files := range map[string]map[string]string{
+		"v1": {"memory/memory.usage_in_bytes": "4096\n", "memory/cgroup.procs": "7\n8\n"},
+		"v2": {"/memory.current": "4096\n", "/cgroup.procs": "7\n8\n"},
+	} {
+		g := groupsOf(t, files)
+		require.Equal(t, int64(4096), g.charged(1), desc)
+		require.Equal(t, []int{7, 8}, g.processes(1), desc)
 	}
 }

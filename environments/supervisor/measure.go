@@ -11,22 +11,16 @@ import (
 	"notebox/environments/supervisor/wire"
 )
 
-// ownMemory are the files, by version of the control groups, that say what is charged to the
-// worker's container.
-var ownMemory = []string{"/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory.current"}
-
 // measure looks at the memory of this worker and of its cells.
 func (s *supervisor) measure() wire.Measured {
 	s.mu.Lock()
 	cells, zygote, groups := slices.Collect(maps.Keys(s.cells)), s.zygote, s.groups
 	s.mu.Unlock()
 	out := wire.Measured{Cells: len(cells)}
-	for _, file := range ownMemory {
-		out.WorkerCharged += number(file)
-	}
 	if zygote == nil {
 		return out
 	}
+	out.WorkerCharged = groups.chargedToWorker()
 	out.WorkerPSS = zygote.pss(append(zygote.withBuilder(), os.Getpid()))
 	for _, cell := range cells { // in no order
 		out.CellsCharged += groups.charged(cell)
@@ -57,14 +51,29 @@ func (z *zygote) pss(pids []int) (sum int64) {
 	return sum
 }
 
+// The files that say how much memory is charged to a group, on version 1 and on version 2.
+const charged1, charged2 = "memory.usage_in_bytes", "memory.current"
+
+// chargedToWorker is the memory that is charged to supervisor and zygote: on version 1 to their
+// container, which sees its own group there.
+func (g *groups) chargedToWorker() int64 {
+	if g.unified {
+		return number(g.path("", leaf, charged2))
+	}
+	return number(filepath.Join("/sys/fs/cgroup/memory", charged1))
+}
+
 // charged is the memory that is charged to a cell.
 func (g *groups) charged(cell uint32) int64 {
-	return number(g.find(cell, "memory", "memory.usage_in_bytes"))
+	if g.unified {
+		return number(g.find(cell, "", charged2))
+	}
+	return number(g.find(cell, "memory", charged1))
 }
 
 // processes are those in a cell's groups.
 func (g *groups) processes(cell uint32) (pids []int) {
-	raw, _ := os.ReadFile(g.find(cell, wire.Controllers[0], "cgroup.procs"))
+	raw, _ := os.ReadFile(g.find(cell, g.place(wire.Controllers[0]), "cgroup.procs"))
 	for field := range bytes.FieldsSeq(raw) {
 		if pid, err := strconv.Atoi(string(field)); err == nil {
 			pids = append(pids, pid)
@@ -74,10 +83,10 @@ func (g *groups) processes(cell uint32) (pids []int) {
 }
 
 // find returns the path of a file of a cell's group, which has one of two names.
-func (g *groups) find(cell uint32, controller, file string) string {
-	path := g.path(controller, name(cell), file)
+func (g *groups) find(cell uint32, place, file string) string {
+	path := g.path(place, name(cell), file)
 	if _, err := os.Stat(path); err != nil {
-		return g.path(controller, keptName(cell), file)
+		return g.path(place, keptName(cell), file)
 	}
 	return path
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -43,20 +42,6 @@ func newUnified(folder string, setup wire.Setup) (*groups, error) {
 		return nil, err
 	}
 	return g, os.Chmod(g.path("", "cgroup.procs"), mayBeJoined)
-}
-
-// makeUnified sets what a cell's group has. If a process of it ends for want of memory the
-// others go on, as in a container: the harness is one, and has to say so.
-func (g *groups) makeUnified(name string, o wire.Open) error {
-	if err := g.limit(name, []limit{
-		{file: "memory.max", value: strconv.FormatInt(o.Memory, 10)},
-		{file: "memory.swap.max", value: "0"},
-		{file: "cpu.max", value: fmt.Sprintf("%s %d", quota(o), cpuPeriod)},
-		{file: "pids.max", value: strconv.FormatInt(o.Pids, 10)},
-	}); err != nil {
-		return err
-	}
-	return os.Chmod(g.path("", name, "cgroup.procs"), mayBeJoined)
 }
 
 // birthplace opens the group that a cell is born in. There is none on version 1.

@@ -24,7 +24,7 @@ var remedies = map[wire.Wall]string{
 	wire.WallFiles:       "have the daemon start containers without AppArmor's profile, which forbids mounts, and with the seccomp profile that notebox gives it",
 	wire.WallProc:        "have the daemon obey MaskedPaths and ReadonlyPaths (Docker 19.03 and later), or the kernel lets nobody mount another /proc",
 	wire.WallTmpfs:       "use a kernel with tmpfs, whose limits hold in user namespaces: Linux 4.18 and later",
-	wire.WallGroups:      "give the daemon control groups with the controllers memory, cpu and pids: cgroup v1 with the driver cgroupfs; a daemon that remaps users, or is rootless, has none to give",
+	wire.WallGroups:      "give the daemon control groups with the controllers memory, cpu and pids: cgroup v2, or v1 with the driver cgroupfs; a daemon that remaps users, or is rootless, has none to give",
 	wire.WallSeccomp:     "use a kernel with seccomp filters (CONFIG_SECCOMP_FILTER)",
 	wire.WallPrivileges:  "use a runtime that gives containers no more capabilities than it is told",
 	wire.WallRlimits:     "use a runtime that obeys the limits of files and core dumps",

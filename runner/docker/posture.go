@@ -191,7 +191,7 @@ func masked(cores int) []string {
 		/sys/devices/virtual/powercap /sys/firmware
 
 		/proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz /proc/consoles /proc/diskstats
-		/proc/driver /proc/fs /proc/iomem /proc/ioports /proc/irq /proc/key-users /proc/mdstat
+		/proc/driver /proc/fs /proc/iomem /proc/ioports /proc/irq /proc/key-users /proc/locks /proc/mdstat
 		/proc/modules /proc/mtrr /proc/partitions /proc/pressure /proc/schedstat /proc/softirqs
 		/proc/swaps /proc/zoneinfo
 		/proc/sys/fs/aio-nr /proc/sys/fs/dentry-state /proc/sys/fs/file-nr /proc/sys/fs/inode-nr

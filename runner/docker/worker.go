@@ -45,8 +45,8 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 	switch {
 	case err != nil:
 		return nil, nil, runner.Walls{}, err
-	case info.CgroupVersion != "1" || info.CgroupDriver != "cgroupfs":
-		return nil, nil, runner.Walls{}, noCells(supervision.WallGroups, "cells need cgroup v1 and the driver cgroupfs so far; the Docker daemon has v%s and %s", info.CgroupVersion, info.CgroupDriver)
+	case !hasGroups(info):
+		return nil, nil, runner.Walls{}, noCells(supervision.WallGroups, "cells need cgroup v2, or v1 with the driver cgroupfs; the Docker daemon has v%s and %s", info.CgroupVersion, info.CgroupDriver)
 	case !sharesKernel(e.options.Runtime):
 		return nil, nil, runner.Walls{}, noCells(supervision.WallWorker, "the runtime %s has a kernel of its own", e.options.Runtime)
 	}
@@ -98,6 +98,12 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 			return all
 		},
 	}, nil
+}
+
+// hasGroups reports whether a worker can have control groups for its cells: a daemon with another
+// driver has none, and systemd's on version 1 was never tried.
+func hasGroups(info system.Info) bool {
+	return info.CgroupDriver == "cgroupfs" || info.CgroupDriver == "systemd" && info.CgroupVersion == "2"
 }
 
 func noCells(wall supervision.Wall, format string, args ...any) error {

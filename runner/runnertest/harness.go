@@ -2,6 +2,8 @@ package runnertest
 
 import (
 	"crypto/rand"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,20 +29,31 @@ type Harness struct {
 	Limits runner.Limits
 }
 
-const (
+// Bounds of the suite, on a machine of usual speed or on a slower one.
+var (
 	// patience is how long the suite waits for anything, so that a hang is a
 	// failure with a name. Starts are slow on a busy machine.
-	patience = 60 * time.Second
-	// pingEvery is how often a sandbox hears something that is not to end meanwhile.
-	pingEvery = 5 * time.Second
+	patience = Patient(60 * time.Second)
 	// lonely is how long a sandbox may live that nobody talks to: it waits for 30 s.
 	lonely = 2 * patience
 	// overtime is how long a run may take beyond its time limit, from its first
 	// output on.
-	overtime = 5 * time.Second
+	overtime = Patient(5 * time.Second)
 	// promptly is how long the end of a context may take to be obeyed.
-	promptly = 5 * time.Second
+	promptly = Patient(5 * time.Second)
 )
+
+// pingEvery is how often a sandbox hears something that is not to end meanwhile.
+const pingEvery = 5 * time.Second
+
+// Patient is a bound of a test on this machine. NOTEBOX_TEST_SLOWER says how many times as long
+// as a usual one the machine takes: an emulated one does.
+func Patient(bound time.Duration) time.Duration {
+	if times, err := strconv.Atoi(os.Getenv("NOTEBOX_TEST_SLOWER")); err == nil && times > 1 {
+		return bound * time.Duration(times)
+	}
+	return bound
+}
 
 // TestEngine tests that an engine does what its contract says, and that runs on
 // it end in all the ways there are; that it keeps sandboxes only if it is a Keeper.

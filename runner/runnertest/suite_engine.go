@@ -120,11 +120,16 @@ func testMissingImage(t *testing.T, h Harness) {
 func testReap(t *testing.T, h Harness) {
 	service, other := newService(), newService()
 	earlier, now, stranger := h.Engine(t, service), h.Engine(t, service), h.Engine(t, other)
-	left1, left2 := h.start(t, earlier), h.start(t, earlier)
-	mine, theirs := h.start(t, now), h.start(t, stranger)
-	for _, s := range []wire{left1, left2, mine, theirs} {
+	pinging, stop := context.WithCancel(t.Context())
+	defer stop()
+	start := func(e runner.Engine) wire {
+		s := h.start(t, e)
 		s.ready(t)
+		go s.ping(pinging) // the others may take longer than it waits alone
+		return s
 	}
+	left1, left2 := start(earlier), start(earlier)
+	mine, theirs := start(now), start(stranger)
 
 	reaped, err := now.Reap(t.Context())
 	require.NoError(t, err)
@@ -139,6 +144,7 @@ func testReap(t *testing.T, h Harness) {
 	reaped, err = now.Reap(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, reaped, "nothing is reaped twice")
+	stop()
 	for _, s := range []wire{mine, theirs} {
 		s.sendJob(t, h.Limits, CellHello)
 		s.until(t, frame.KindDone)

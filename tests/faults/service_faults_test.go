@@ -132,6 +132,7 @@ func TestG14ServiceNeverComesBack(t *testing.T) {
 			t.Logf("its sandboxes were gone after %s", took)
 			// The rest is for what the daemon takes to remove them on a busy machine.
 			require.Less(t, took, 2*idleTime)
+			eventually(t, "its workers are gone", func() bool { return len(containers(t, s.host, s.id)) == 0 })
 		})
 	}
 }

@@ -114,7 +114,16 @@ func (s *service) remove() {
 	}
 }
 
-func (s *service) containers() []string { return containers(s.t, s.host, s.id) }
+// containers are the sandboxes of its runs and sessions: containers, and cells on this machine's
+// daemon.
+func (s *service) containers() []string {
+	if s.host != "" {
+		return containers(s.t, s.host, s.id)
+	}
+	names, err := starter.Sandboxes(s.t.Context(), s.id)
+	require.NoError(s.t, err)
+	return names
+}
 
 // answer is what came of a request.
 type answer struct {

@@ -12,6 +12,7 @@ from harness.system.libc import LIBC
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = (
     1, 2, 4, 8, 32, 1 << 12, 1 << 14, 1 << 18,
 )  # fmt: skip
+MS_STRICTATIME = 1 << 24
 _MNT_DETACH = 2
 _CLONE3, _CLONE_INTO_CGROUP = 435, 1 << 33
 

@@ -14,6 +14,7 @@ from harness.cell.kernelcalls import (
     MS_NOSUID,
     MS_PRIVATE,
     MS_RDONLY,
+    MS_STRICTATIME,
     MS_REC,
     bind,
     mount,
@@ -50,7 +51,9 @@ def build(groups: dict[str, str], masked: list[str]) -> None:
         os.makedirs(root + folder, exist_ok=True)
     for name in DEVICES:
         os.close(os.open(f"{root}/dev/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
+        # Read-only, or its times would tell one cell of another; it can be written to.
         bind(f"/dev/{name}", f"{root}/dev/{name}")
+        restrict(f"{root}/dev/{name}", MS_NOSUID | MS_STRICTATIME | MS_RDONLY)
     for name, target in LINKS.items():
         os.symlink(target, f"{root}/{name}")
     for folder in filter(os.path.isdir, SYSTEM):

@@ -61,7 +61,8 @@ func (t *Trial) withEntrypoint(ctx context.Context, entrypoint []string) (out []
 		return fail(err)
 	}
 	defer t.Daemon.api.ImageRemove(context.WithoutCancel(ctx), ref, image.RemoveOptions{})
-	flags := map[string]string{"image": ref, "pool-size": "0", "pool-max": "0", "start-timeout": "10s"}
+	flags := map[string]string{"isolation": "container", "image": ref, // a worker starts another program
+		"pool-size": "0", "pool-max": "0", "start-timeout": "10s"}
 	s, err := StartService(planted.program, filepath.Join(planted.folder, id), id, flags, planted.env)
 	if err != nil {
 		return fail(err)

@@ -142,7 +142,7 @@ func (s *settings) registerSandboxes(f *flag.FlagSet) {
 	f.StringVar(&s.isolation, "isolation", isolationAuto, "Run code in sandboxes of this `kind`: cell, which is one of many in a container, or container; auto is cell if a probe finds all walls of cells on this host.")
 	f.BoolVar(&s.workerPerKey, "worker-per-key", false, "Let no two API keys have cells in one container.")
 	f.StringVar(&s.runtime, "sandbox-runtime", "", "Start sandboxes with this OCI `runtime` of the Docker daemon: runsc, kata, crun. (default: the daemon's own)")
-	f.Var(&s.users, "sandbox-users", "Give sandboxes user ids from this range, `FIRST-LAST`: each sandbox that is a container takes two, each container with cells 1,024. (default: 65536-99999, or 10000-59999 if the daemon remaps users)")
+	f.Var(&s.users, "sandbox-users", "Give sandboxes user ids from this range, `FIRST-LAST`: each sandbox that is a container takes two, each container with cells 512. (default: 65536-99999, or 10000-59999 if the daemon remaps users)")
 	f.StringVar(&s.serviceID, "service-id", "", "Mark this service's sandboxes on the Docker daemon with this `id`. (default: a random id in the state folder)")
 	f.DurationVar(&s.startTimeout, "start-timeout", pool.DefaultStartTimeout, "Give up on a sandbox that is not ready after this time.")
 }

@@ -31,7 +31,7 @@ const (
 	// pool does. Its kind's spare one stays as long after the last worker.
 	idleTime = 10 * time.Minute
 	// manyWorkers in use are so many that one without a cell ends when another begins. Each
-	// takes a block of ids, of which the default range has 33.
+	// takes a block of ids, of which the default range has 67.
 	manyWorkers = 8
 )
 

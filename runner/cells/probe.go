@@ -18,7 +18,7 @@ const lookTries, lookPause = 3, 100 * time.Millisecond
 
 // remedies say what an operator can do where a wall is missing.
 var remedies = map[wire.Wall]string{
-	wire.WallWorker:      "see what the Docker daemon says to it in the log; --sandbox-runtime must share the host's kernel, and --sandbox-users needs a block of 1024 ids",
+	wire.WallWorker:      "see what the Docker daemon says to it in the log; --sandbox-runtime must share the host's kernel, and --sandbox-users needs a block of 512 ids",
 	wire.WallUser:        "let unprivileged users have user namespaces: sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 on Debian, kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu",
 	wire.WallNamespaces:  "raise sysctl user.max_pid_namespaces, max_mnt_namespaces, max_ipc_namespaces, max_uts_namespaces, max_net_namespaces and max_cgroup_namespaces; use Linux 5.8 or later",
 	wire.WallFiles:       "have the daemon start containers without AppArmor's profile, which forbids mounts, and with the seccomp profile that notebox gives it",

@@ -31,7 +31,7 @@ func TestRealProbe(t *testing.T) {
 		why  string
 	}{
 		{desc: "all walls are there"},
-		{desc: "too few ids", host: docker.Options{Users: docker.Users{First: 70000, Last: 70201}}, wall: "worker", why: "1024"},
+		{desc: "too few ids", host: docker.Options{Users: docker.Users{First: 70000, Last: 70201}}, wall: "worker", why: "512"},
 		{desc: "a runtime with a kernel of its own", host: docker.Options{Runtime: "runsc"}, wall: "worker", why: "runsc"},
 		{desc: "a runtime that the daemon does not know", host: docker.Options{Runtime: "no-such-runtime"}, wall: "worker", why: "no-such-runtime"},
 	} {

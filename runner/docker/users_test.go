@@ -152,7 +152,7 @@ sleep 600 &`
 func TestUsersAreTooFew(t *testing.T) {
 	e := &Engine{known: map[string]ids{}, next: map[int]int{}}
 	_, err := e.choose(someUsers, "worker", workerUsers)
-	require.EqualError(t, err, "sandboxes have the ids from 2000000 to 2000007, which are less than the 1024 that one container needs")
+	require.EqualError(t, err, "sandboxes have the ids from 2000000 to 2000007, which are less than the 512 that one container needs")
 	_, err = e.choose(someUsers, "container", idsEach)
 	require.NoError(t, err)
 }

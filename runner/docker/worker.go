@@ -21,9 +21,9 @@ const (
 	// supervisorProgram is a worker's, in each image.
 	supervisorProgram = "/opt/notebox/supervisor"
 	// workerUsers are how many ids a worker has: two for its zygote, and then two for each
-	// cell. So 511 cells begin before one has ids that another one had, and so many may be
+	// cell. So 255 cells begin before one has ids that another one had, and so many may be
 	// there at one time.
-	workerUsers = 1024
+	workerUsers = 512
 	// workerMemory bounds supervisor and zygote, bytes: the zygote has all libraries in it,
 	// and each cell counts by itself.
 	workerMemory = 1 << 30

@@ -24,7 +24,7 @@ const (
 	firstUser, lastUser = 65536, 99999
 	// workerUsers are how many of them a worker has, as in runner/docker. The first two are
 	// its own, in its cells too.
-	workerUsers = 1024
+	workerUsers = 512
 
 	// settleTime bounds the wait until a service is back to where it was. A pool of
 	// three is filled in two seconds on a quiet machine, connections to the daemon are

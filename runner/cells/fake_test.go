@@ -1,6 +1,7 @@
 package cells_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type fakeHost struct {
 	runner.Host // nil: cells alone are started
 	*runnertest.Fake
 
+	users int // of each worker; 0 is enough for all
 	// imports is how long each worker takes from its setup until it is up.
 	imports time.Duration
 	// failed is what each worker fails with; looked which walls its cells are without; words
@@ -55,7 +57,7 @@ func (h *fakeHost) StartWorker(ctx context.Context, _ runner.Environment) (runne
 	h.alive = append(h.alive, w)
 	go w.serve()
 	mounts := func(runner.Limits, int) map[string]string { return nil }
-	return w, nil, runner.Walls{FirstUser: 1000, Users: 2048, Seccomp: []byte("{}"), Mounts: mounts}, nil
+	return w, nil, runner.Walls{FirstUser: 1000, Users: cmp.Or(h.users, 512), Seccomp: []byte("{}"), Mounts: mounts}, nil
 }
 
 // counts returns how many workers were started, and the ids of those that there are.

@@ -3,6 +3,7 @@ package cells_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,18 @@ func TestSpare(t *testing.T) {
 		time.Sleep(settled)
 		started, _ := host.counts()
 		require.Equal(t, 4, started)
+	})
+}
+
+// TestAFullWorkerMakesWay: if cells have all its ids, the next one is in another worker.
+func TestAFullWorkerMakesWay(t *testing.T) {
+	onFake(t, cells.Options{}, func(t *testing.T, host *fakeHost, e *cells.Engine) {
+		const each = 3
+		host.users = wire.ZygoteIDs + 2*each
+		for i := range 2 * each {
+			s, _ := startCell(t, e, "")
+			require.Equal(t, fmt.Sprintf("worker-%d", 1+i/each), s.Worker())
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -239,6 +240,19 @@ for _ in range(10_000):
 time.sleep(0.5)
 print(json.dumps([p for p in os.listdir("/proc") if p.isdigit() and "State:\tZ" in open(f"/proc/{p}/status").read()]))`)
 	require.Empty(t, got)
+}
+
+// TestForkedKernels: a child of the code that goes on as a kernel takes nothing of its parent's.
+func TestForkedKernels(t *testing.T) {
+	engine := newEngine(t, "test-walls-"+strings.ToLower(rand.Text()))
+	s := spec(t, "")
+	code, want := []string{"import os; child = os.fork()"}, ""
+	for i := range 20 {
+		code = append(code, fmt.Sprintf("print(%d, child > 0)", i))
+		want += fmt.Sprintf("%d True\n", i)
+	}
+	s.Notebook = runnertest.Notebook(code...)
+	require.Equal(t, want, printed(t, engine, s))
 }
 
 // TestAlgebraHasAllCores: the zygote has one thread, and what is forked from it is not kept

@@ -38,6 +38,10 @@ const (
 	// have none of them, see Settled.
 	idleDescriptors = 16
 	idleGoroutines  = 40
+	// workerDescriptors and workerGoroutines are what it has for each worker of cells. One comes
+	// with the first run of a language, and a spare one after it; they stay for minutes.
+	workerDescriptors = 2
+	workerGoroutines  = 6
 	// memorySlack is what a service may have resident beyond its start, bytes. Its
 	// garbage collector lets the heap grow to twice what lives, and a reply of 8 MiB
 	// of output lives as events, as a document and as JSON. It is counted from the
@@ -54,6 +58,7 @@ type Holdings struct {
 	Sandboxes   []string // of this service, by id
 	Warm        int      // of these, ready for a run; -1 if no metric tells
 	Kernels     int      // processes of users in them
+	Workers     int      // that cells are in
 	Strays      []string // processes of users in sandboxes of this service that are gone
 	Uploads     []string // files of what is under way
 	Temporary   []string // files in its temporary folder and parts of files in the store
@@ -76,6 +81,9 @@ func (s *Service) Look(ctx context.Context, d *Daemon, known *Known) (Holdings, 
 	h.Temporary = append(files(filepath.Join(s.Folder, "tmp"), nil),
 		files(filepath.Join(s.Folder, "files"), regexp.MustCompile(`\.tmp$`))...)
 	h.Goroutines = s.metric(ctx, "go_goroutines")
+	for _, state := range []string{"starting", "used", "spare", "ending"} {
+		h.Workers += max(0, s.metric(ctx, `notebox_workers{state="`+state+`"}`))
+	}
 	h.Warm = s.metric(ctx, `notebox_pool_sandboxes{state="warm"}`)
 	proc := fmt.Sprintf("/proc/%d", s.PID())
 	descriptors, err := os.ReadDir(proc + "/fd")
@@ -94,6 +102,9 @@ func (h *Holdings) more(start *Holdings, exactly bool) string {
 	if exactly {
 		descriptors, goroutines = 0, 0
 	}
+	workers := max(0, h.Workers-start.Workers)
+	descriptors += workers * workerDescriptors
+	goroutines += workers * workerGoroutines
 	var out []string
 	add := func(ok bool, format string, args ...any) {
 		if !ok {

@@ -37,6 +37,7 @@ from harness.kernel.wire import Wire
 
 TIMES = 4  # tables and figures: what they run through has loops enough for the interpreter
 PIPE = 1 << 16  # bytes that a pipe holds
+CHILD_PAUSE = 0.01  # seconds
 # What code sees as the file of the connection, which is not there; named as a container's is.
 NO_CONNECTION_FILE = "/run/notebox/kernel-of_cells/kernel.json"
 
@@ -187,11 +188,16 @@ class Stream:
 
     def on_recv(self, callback: Callable[..., Any], **_: Any) -> None:
         """Call back with each message, on the loop of this thread."""
-        self.io_loop, self._callback = ioloop.IOLoop.current(), callback
+        self.io_loop, self._callback, self._reader = ioloop.IOLoop.current(), callback, os.getpid()
         self.io_loop.asyncio_loop.add_reader(self.wire, self.flush)
 
     def flush(self, _: int = 0, limit: int | None = None) -> int:
         """Take messages that have come; return how many."""
+        if os.getpid() != self._reader:
+            # Code has forked, and its child came back to the loop. It has the same loop and wire,
+            # and must not take what is its parent's; that one may be busy.
+            time.sleep(CHILD_PAUSE)
+            return 0
         taken = 0
         while taken != limit and (message := self.wire.receive()) is not None:
             task = asyncio.ensure_future(self._callback([zmq.Frame(part) for part in message]))

@@ -157,7 +157,7 @@ func (g *group) run(t *testing.T, daemon *Daemon, id string, tell func(outcome))
 		t.Run(c.ID, func(t *testing.T) {
 			o := try(t.Context(), c, *trial)
 			tell(o)
-			require.Zero(t, len(o.failures), "failures of %s, %s: they are printed above", c.ID, c.Title)
+			require.Empty(t, o.failures, "%s, %s", c.ID, c.Title)
 		})
 	}
 	return trial

@@ -14,7 +14,7 @@ LOOK_SECONDS = 0.05  # between two looks at what a grace has left
 
 
 def can_run() -> bool:
-    """Report whether any thread of the sandbox but the caller's runs or waits for a processor."""
+    """Report whether any thread of the sandbox but the caller's runs, or waits for processor or disk."""
     mine = str(threading.get_native_id())
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -23,15 +23,15 @@ def can_run() -> bool:
                     continue
                 with open(f"/proc/{pid}/task/{thread}/stat", "rb") as f:
                     # The name of the program, in brackets, may hold anything.
-                    if f.read().rpartition(b")")[2].split()[0] == b"R":
+                    if f.read().rpartition(b")")[2].split()[0] in (b"R", b"D"):
                         return True
     return False
 
 
 class Grace:
-    """A time to end in, in which waiting for a processor does not count.
+    """A time to end in, in which waiting for a processor or the disk does not count.
 
-    While something in the sandbox can run, the sandbox's own CPU time counts: on a busy
+    While something in the sandbox can run or waits for the disk, the sandbox's own CPU time counts: on a busy
     machine that is less than the time on the wall. While nothing can run, as when code
     sleeps, the wall counts. most is the bound on the wall, in seconds, whatever was got.
     """

@@ -14,7 +14,7 @@ LOOK_SECONDS = 0.05  # between two looks at what a grace has left
 
 
 def can_run() -> bool:
-    """Report whether any thread of the sandbox but the caller's runs, or waits for processor or disk."""
+    """Report whether a thread of the sandbox, but the caller's, runs or waits for the machine."""
     mine = str(threading.get_native_id())
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -31,9 +31,9 @@ def can_run() -> bool:
 class Grace:
     """A time to end in, in which waiting for a processor or the disk does not count.
 
-    While something in the sandbox can run or waits for the disk, the sandbox's own CPU time counts: on a busy
-    machine that is less than the time on the wall. While nothing can run, as when code
-    sleeps, the wall counts. most is the bound on the wall, in seconds, whatever was got.
+    While something in the sandbox runs, or waits for one of these, the sandbox's own CPU time
+    counts: on a busy machine that is less than the time on the wall. While all is still, as
+    when code sleeps, the wall counts. most is the bound on the wall, in seconds, whatever was got.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build stores browser clients pages bench soak load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo check test serve image images build stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -84,6 +84,9 @@ bench: build images ## measure against docker run, about an hour on 2 idle cores
 
 soak: image ## 1,000 runs, after which the service holds what it held before
 	NOTEBOX_SOAK_RUNS=1000 go test ./tests/e2e/operation -run '^TestSoak$$' -count 1 -timeout 2h -v
+
+soak-long: image ## 100,000 runs, after which the service holds what it held after 10,000; about an hour
+	NOTEBOX_SOAK_LONG=1 go test ./tests/e2e/operation -run '^TestSoak$$/^long$$' -count 1 -timeout 3h -v
 
 load: image ## good requests beside bad ones, 2 times 2 minutes on an idle machine; ARGS="-seed …"
 	@cd tests/adversarial && NOTEBOX_LOAD_SECONDS=120 go test -count 1 -run '^TestUnderLoad$$' -timeout 30m -v $(ARGS)

@@ -43,21 +43,32 @@ func Sandboxes(ctx context.Context, service string) ([]string, error) {
 // Cells lists the cells of a service that have processes, by their control groups, as SandboxOf
 // names them. The last part of a name is "cell-" or "session-" with a number.
 func Cells(service string) (out []string) {
+	for _, path := range Groups(service) {
+		name := cellName.FindString(path)
+		if name == "" || len(processesOf(path)) == 0 {
+			continue
+		}
+		if _, err := syscall.Getxattr(path, "user.notebox.session", nil); err == nil { // version 2
+			name = strings.Replace(name, "/cell-", "/session-", 1)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// Groups lists the control groups of the workers and cells of a service, those of the controller
+// of memory if there are several trees.
+func Groups(service string) (out []string) {
 	for _, folder := range []string{
 		"memory/notebox/" + service + "/worker-*", // version 1, then 2 with either of Docker's drivers
 		"notebox/" + service + "/*",
 		"notebox.slice/notebox-" + strings.ReplaceAll(service, "-", "_") + ".slice/*",
 	} {
-		found, _ := filepath.Glob(groupsFolder + folder + "/*-[0-9]*")
-		for _, path := range found {
-			if len(processesOf(path)) == 0 {
-				continue
+		for _, path := range []string{folder, folder + "/*"} {
+			found, _ := filepath.Glob(groupsFolder + path + "/cgroup.procs")
+			for _, file := range found {
+				out = append(out, filepath.Dir(file))
 			}
-			name := cellName.FindString(path)
-			if _, err := syscall.Getxattr(path, "user.notebox.session", nil); err == nil { // version 2
-				name = strings.Replace(name, "/cell-", "/session-", 1)
-			}
-			out = append(out, name)
 		}
 	}
 	return out

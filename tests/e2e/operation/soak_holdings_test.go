@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 
 	"notebox/runner/docker"
 	"notebox/tests/e2e/service"
+	"notebox/tests/starter"
 )
 
 const (
@@ -32,6 +34,8 @@ const (
 	// image of each is above both.
 	heapSlack     = 4 << 20
 	residentSlack = 16 << 20
+	// workersSlack is above what a worker gathers in the runs before its renewal.
+	workersSlack = 64 << 20
 	// collectAt has the service's collector run when the heap has grown by so much, %: what
 	// is seen of the heap is what lives.
 	collectAt = "5"
@@ -55,20 +59,25 @@ type held struct {
 	children    int // of the service, and what has ended and was not waited for
 	foreign     int // on the whole machine: users' processes, and containerd's shims
 	layers      int // of the daemon's storage
+	groups      int // control groups of its workers and cells
+	mounts      int // in each namespace that a process of its sandboxes is in
+	zombies     int // of its sandboxes
 
-	heap, resident int64 // bytes; see heapSlack
+	heap, resident, workers int64 // bytes; see heapSlack
 }
 
 func (h held) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors, %d sandboxes, %d uploads, %d state files, %d temporary files, "+
-		"%d children, %d sandbox processes and shims, %d layers, %.1f MB heap, %.1f MB resident",
+		"%d children, %d sandbox processes and shims, %d layers, %d control groups, %d mounts, %d zombies, "+
+		"%.1f MB heap, %.1f MB resident, %.1f MB charged to workers",
 		h.goroutines, h.descriptors, h.sandboxes, h.uploads, h.state, h.temporary,
-		h.children, h.foreign, h.layers, float64(h.heap)/1e6, float64(h.resident)/1e6)
+		h.children, h.foreign, h.layers, h.groups, h.mounts, h.zombies,
+		float64(h.heap)/1e6, float64(h.resident)/1e6, float64(h.workers)/1e6)
 }
 
 // counts are all that are compared exactly.
 func (h held) counts() held {
-	h.heap, h.resident = 0, 0
+	h.heap, h.resident, h.workers = 0, 0, 0
 	return h
 }
 
@@ -126,8 +135,12 @@ func (h held) grown(before held) string {
 		{"children", before.children, h.children},
 		{"sandbox processes and shims", before.foreign, h.foreign},
 		{"layers", before.layers, h.layers},
+		{"control groups", before.groups, h.groups},
+		{"mounts", before.mounts, h.mounts},
+		{"zombies", before.zombies, h.zombies},
 		{"bytes of heap", int(before.heap + heapSlack), int(h.heap)},
 		{"resident bytes", int(before.resident + residentSlack), int(h.resident)},
+		{"bytes charged to workers", int(before.workers + workersSlack), int(h.workers)},
 	} {
 		if c.now > c.before {
 			out = append(out, fmt.Sprintf("%s: %d, at most %d", c.what, c.now, c.before))
@@ -154,6 +167,9 @@ func (h *holdings) look(t *testing.T) held {
 	if h.alone {
 		now.foreign, now.layers = foreignProcesses(t), layers(t)
 	}
+	now.mounts, now.zombies = h.inSandboxes(t)
+	now.groups = len(starter.Groups(h.service.ID))
+	now.workers = int64(h.service.Metric(t, `notebox_workers_memory_bytes{kind="charged"}`))
 	now.heap, now.resident = int64(h.service.Metric(t, "go_memstats_heap_inuse_bytes")), h.resident(t)
 	now.goroutines = int(h.service.Metric(t, "go_goroutines"))
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", h.service.PID()))
@@ -225,6 +241,30 @@ func processes(t *testing.T, want func(folder, status string) bool) (n int) {
 	return n
 }
 
+// inSandboxes counts the mounts of each namespace that processes of the service's sandboxes are in,
+// and those processes that have ended and were not waited for.
+func (h *holdings) inSandboxes(t *testing.T) (mounts, zombies int) {
+	t.Helper()
+	ours, err := starter.Containers(t.Context(), h.service.ID, "{{.ID}}")
+	require.NoError(t, err)
+	ours = append(ours, "/notebox/"+h.service.ID+"/")
+	seen := map[string]bool{}
+	zombies = processes(t, func(folder, status string) bool {
+		groups, _ := os.ReadFile(folder + "/cgroup") // it may have ended
+		if !slices.ContainsFunc(ours, func(name string) bool { return strings.Contains(string(groups), name) }) {
+			return false
+		}
+		namespace, _ := os.Readlink(folder + "/ns/mnt")
+		if !seen[namespace] {
+			raw, _ := os.ReadFile(folder + "/mountinfo")
+			mounts += strings.Count(string(raw), "\n")
+		}
+		seen[namespace] = true
+		return strings.Contains(status, "\nState:\tZ")
+	})
+	return mounts, zombies
+}
+
 // layers counts the folders of the daemon's overlay2, or 0 if they cannot be
 // seen from here.
 func layers(t *testing.T) int {
@@ -248,6 +288,8 @@ func TestHoldings(t *testing.T) {
 		{"a goroutine", func(h *held) { h.goroutines++ }, "goroutines: 11, at most 10"},
 		{"a sandbox more", func(h *held) { h.sandboxes++ }, "sandboxes: 3, not 2"},
 		{"a sandbox less", func(h *held) { h.sandboxes-- }, "sandboxes: 1, not 2"},
+		{"a control group", func(h *held) { h.groups++ }, "control groups: 1, at most 0"},
+		{"a mount", func(h *held) { h.mounts++ }, "mounts: 1, at most 0"},
 		{"an upload", func(h *held) { h.uploads++ }, "uploads: 1, at most 0"},
 		{"memory within the slack", func(h *held) { h.heap += heapSlack; h.resident += residentSlack }, ""},
 		{"memory", func(h *held) { h.heap += heapSlack + 1 }, "bytes of heap"},

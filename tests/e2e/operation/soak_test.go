@@ -20,6 +20,9 @@ import (
 const (
 	// soakRuns is how many without NOTEBOX_SOAK_RUNS; `make soak` has 1,000.
 	soakRuns = 60
+	// longSoakRuns are many times those of a worker; so many looks are taken at what is held.
+	longSoakRuns, longSoakLooks = 100_000, 10
+	longSoakCallers             = 8
 	// soakCallers at one time, in the second half.
 	soakCallers = 20
 	// soakTimeout of one request, the wait for a place included.
@@ -49,6 +52,10 @@ var soakKinds = []struct {
 // After them the service holds what it held before.
 func TestSoak(t *testing.T) {
 	t.Parallel()
+	if os.Getenv("NOTEBOX_SOAK_LONG") != "" { // about an hour
+		t.Run("long", longSoak)
+		return
+	}
 	t.Run("G13", backToTheBaseline)
 }
 
@@ -64,12 +71,12 @@ func backToTheBaseline(t *testing.T) {
 	p := service.Options{Name: "soak", Env: []string{"GOGC=" + collectAt}}.Start(t)
 	h := &holdings{service: p, alone: alone}
 
-	soak(t, p, len(soakKinds), 1) // what is made once is made now
-	soak(t, p, soakCallers, soakCallers)
+	soak(t, p, len(soakKinds), 1, everyKind) // what is made once is made now
+	soak(t, p, soakCallers, soakCallers, everyKind)
 	before := h.settled(t)
 	t.Logf("before %d runs: %s", runs, before)
-	soak(t, p, runs/2, 1)
-	soak(t, p, runs-runs/2, soakCallers)
+	soak(t, p, runs/2, 1, everyKind)
+	soak(t, p, runs-runs/2, soakCallers, everyKind)
 	after := h.settledAs(t, before)
 	t.Logf("after:  %s", after)
 
@@ -77,8 +84,36 @@ func backToTheBaseline(t *testing.T) {
 	require.Empty(t, service.Containers(t, p.ID), "a service that has ended has no containers")
 }
 
-// soak has so many runs, and each end as it should.
-func soak(t *testing.T, p *service.Service, runs, callers int) {
+// longSoak has 100,000 runs, most of them prints, on a service that renews its workers
+// meanwhile: `make soak-long`.
+func longSoak(t *testing.T) {
+	p := service.Options{Name: "soak", Env: []string{"GOGC=" + collectAt}}.Start(t)
+	h := &holdings{service: p} // others may be on the machine
+	const most, runs = 60, longSoakRuns / longSoakLooks
+	soak(t, p, runs, longSoakCallers, mostly(most))
+	before := h.settled(t)
+	t.Logf("after %d runs: %s", runs, before)
+	for look := 2; look <= longSoakLooks; look++ {
+		soak(t, p, runs, longSoakCallers, mostly(most))
+		t.Logf("after %d runs: %s", look*runs, h.settledAs(t, before))
+	}
+}
+
+// everyKind has the kinds in turn.
+func everyKind(i int) int { return i % len(soakKinds) }
+
+// mostly has the first kind, and each of the others once in so many runs.
+func mostly(many int) func(int) int {
+	return func(i int) int {
+		if i %= many; i < len(soakKinds) {
+			return i
+		}
+		return 0
+	}
+}
+
+// soak has so many runs, each of a kind, and each ends as it should.
+func soak(t *testing.T, p *service.Service, runs, callers int, kindOf func(i int) int) {
 	t.Helper()
 	client := &http.Client{Timeout: soakTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
 	defer client.CloseIdleConnections()
@@ -89,14 +124,14 @@ func soak(t *testing.T, p *service.Service, runs, callers int) {
 			if ctx.Err() != nil { // another has failed
 				return nil
 			}
-			return soakOnce(client, p.URL, i)
+			return soakOnce(client, p.URL, i, kindOf(i))
 		})
 	}
 	require.NoError(t, group.Wait())
 }
 
-func soakOnce(client *http.Client, url string, i int) error {
-	kind := soakKinds[i%len(soakKinds)]
+func soakOnce(client *http.Client, url string, i, of int) error {
+	kind := soakKinds[of]
 	request := map[string]any{"code": kind.code}
 	if kind.timeout > 0 {
 		request["timeout"] = kind.timeout

@@ -147,6 +147,9 @@ func (s *supervisor) handle(m wire.Message, fail func(error)) error {
 			return err
 		}
 		return s.open(m.Cell, open)
+	case wire.KindPing:
+		go func() { _ = s.current().Send(wire.KindPing, 0, nil) }()
+		return nil
 	case wire.KindWeigh:
 		go func() { _ = s.current().SendJSON(wire.KindWeight, 0, s.measure()) }()
 		return nil

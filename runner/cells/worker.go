@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"notebox/environments/supervisor/wire"
@@ -28,6 +30,9 @@ const (
 // errRetired is that a worker takes no cells any more: the next one does.
 var errRetired = errors.New("cells: the worker takes no cells")
 
+// errStandsStill is why a worker is removed that says nothing.
+var errStandsStill = fmt.Errorf("it has said nothing for %v", wire.StandsStill)
+
 // worker is a container with cells in it.
 type worker struct {
 	sandbox runner.Sandbox
@@ -35,6 +40,8 @@ type worker struct {
 	link    *wire.Link
 	log     *slog.Logger
 	ended   chan struct{} // closed when its stream has ended
+
+	heard, answers atomic.Bool // it has said something since the last look; it answers pings
 
 	// inherited is that an earlier process has started it, for cells that were kept.
 	inherited bool
@@ -117,6 +124,7 @@ func attachWorker(ctx context.Context, host runner.Host, id string, o Options, f
 // silence.
 func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
 	go w.ping()
+	go w.watch()
 	select {
 	case <-up:
 		return nil
@@ -130,7 +138,7 @@ func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
 // serve reads the stream to its end, which is the end of all cells. up is called when the worker
 // says that it is up, which may be more than once.
 func (w *worker) serve(up func(), forget func(lost bool)) {
-	err := w.link.Serve(w.sandbox, func(m wire.Message) error { return w.handle(m, up) })
+	err := w.link.Serve(heardReader{w.sandbox, w}, func(m wire.Message) error { return w.handle(m, up) })
 	if exit := (*runner.ExitError)(nil); errors.As(err, &exit) {
 		// As text: the end of a worker is not that of the program in a cell.
 		err = fmt.Errorf("exit code %d: %s", exit.Code, exit.Log)
@@ -141,6 +149,7 @@ func (w *worker) serve(up func(), forget func(lost bool)) {
 	if w.why == nil {
 		w.why = why
 	}
+	why = w.why
 	cells := w.cells
 	w.cells = map[uint32]*cell{}
 	w.mu.Unlock()
@@ -200,6 +209,9 @@ func (w *worker) failure() error {
 
 func (w *worker) handle(m wire.Message, up func()) error {
 	switch m.Kind {
+	case wire.KindPing:
+		w.answers.Store(true)
+		return nil
 	case wire.KindUp:
 		u, err := wire.Decode[wire.Up](m)
 		if err == nil && u.Version != wire.Version {
@@ -363,16 +375,68 @@ func (w *worker) cell(number uint32) *cell {
 	return w.cells[number]
 }
 
+// heardReader notes that a worker says something.
+type heardReader struct {
+	io.Reader
+	w *worker
+}
+
+func (r heardReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.w.heard.Store(true)
+	return n, err
+}
+
+// ping pings the worker to its end.
 func (w *worker) ping() {
-	tick := time.NewTicker(wire.PingInterval)
+	w.each(wire.PingInterval, func() bool {
+		_ = w.link.Send(wire.KindPing, 0, nil) // an error shows on the reading side
+		return true
+	})
+}
+
+// watch ends a worker that answers pings and then says nothing. It counts looks, not time: after
+// a stop of this process too the worker has its time.
+func (w *worker) watch() {
+	const most = int(wire.StandsStill / wire.PingInterval)
+	silent := 0
+	w.each(wire.PingInterval, func() bool {
+		if silent++; w.heard.Swap(false) || !w.answers.Load() {
+			silent = 0
+		}
+		if silent < most {
+			return true
+		}
+		w.standsStill()
+		return false
+	})
+}
+
+// each calls f at once and in intervals, until f says no or the worker has ended.
+func (w *worker) each(interval time.Duration, f func() bool) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for {
+	for f() {
 		select {
 		case <-w.ended:
 			return
 		case <-tick.C:
-			_ = w.link.Send(wire.KindPing, 0, nil) // an error shows on the reading side
 		}
+	}
+}
+
+// standsStill ends a worker that says nothing; its cells end as if it had ended by itself.
+func (w *worker) standsStill() {
+	w.mu.Lock()
+	if w.why == nil {
+		w.why = workerEnded(errStandsStill)
+	}
+	w.mu.Unlock()
+	w.log.Warn("a worker of cells stands still, and is removed", "worker", w.sandbox.ID())
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := w.sandbox.Kill(ctx); err != nil {
+		w.log.Warn("a worker that stands still could not be removed", "worker", w.sandbox.ID(), "error", err)
 	}
 }
 

@@ -46,6 +46,9 @@ from harness.system.privileges import CANNOT_START, KILL_SECONDS, kill_user
 DRAIN = 100  # messages of no cell that are thrown away at once
 DRAIN_PAUSE = 0.05  # seconds; code that floods waits for its reader
 
+# A job that is done: its notebook, its clock, how it went, and what of its output was dropped.
+Done = tuple[nbformat.NotebookNode, Clock, dict[str, Any], list[dict[str, str]]]
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -151,11 +154,11 @@ class Session:
         self._fresh = False
         begun = cgroup.cpu_ns()
         job = Job(**work.job)
-        nb = nbformat.reads(work.notebook.decode(), as_version=4)
+        notebook = work.notebook.decode()
         self._look_after_kernel()
         since = time.time_ns()
         do = self._command if job.command else self._cells
-        clock, outcome, dropped = do(nb, job, writer)
+        nb, clock, outcome, dropped = do(notebook, job, writer)
         lost = clock.restarted or clock.kernel_ended or self._kernel.settled()
         outcome["kernel_restarted"] = self._lost or lost
         tell(writer, outcome, nb, dropped)
@@ -169,21 +172,18 @@ class Session:
         cpu = cgroup.cpu_ns() - begun
         writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
 
-    def _cells(
-        self, nb: nbformat.NotebookNode, job: Job, writer: frames.Writer
-    ) -> tuple[Clock, dict[str, Any], list[dict[str, str]]]:
+    def _cells(self, notebook: str, job: Job, writer: frames.Writer) -> Done:
         executor = Executor.of(self._kernel, writer, job.stop_on_error, job.max_output)
         clock = self._clock(self._kernel, job)
         with self._watched(clock, writer):
-            outcome = run_cells(nb, executor, clock)
+            nb, outcome = run_cells(notebook, executor, clock)
         if executor.broken:
             kill_user(KILL_SECONDS)
             clock.kernel_ended = True
-        return clock, outcome | {"exit_code": None}, executor.dropped
+        return nb, clock, outcome | {"exit_code": None}, executor.dropped
 
-    def _command(
-        self, nb: nbformat.NotebookNode, job: Job, writer: frames.Writer
-    ) -> tuple[Clock, dict[str, Any], list[dict[str, str]]]:
+    def _command(self, notebook: str, job: Job, writer: frames.Writer) -> Done:
+        nb = nbformat.reads(notebook, as_version=4)
         index = next(i for i, cell in enumerate(nb.cells) if cell.cell_type == "code")
         meter = Meter()
         code: int | None = None
@@ -204,7 +204,7 @@ class Session:
         output.finish()
         errors = [str(code)] if code else []
         outcome = meter.outcome(lambda oom: status(clock.reason, False, oom and code != 0, errors))
-        return clock, outcome | {"exit_code": None if clock.reason else code}, []
+        return nb, clock, outcome | {"exit_code": None if clock.reason else code}, []
 
     def _clock(self, target: Target, job: Job) -> Clock:
         seconds = job.timeout_seconds

@@ -47,7 +47,7 @@ def run(
     early are the names of modules that the kernel has imported before there was a job.
     """
     begun = cgroup.cpu_ns()
-    nb = nbformat.reads(await_notebook(reader, job.notebook_bytes), as_version=4)
+    notebook = await_notebook(reader, job.notebook_bytes)
     proxy, network = {}, None
     if job.network is not None:
         door = Proxy(**job.network)
@@ -67,7 +67,7 @@ def run(
     listener.start()
     if network:
         network.start()
-    outcome = run_cells(nb, executor, clock)
+    nb, outcome = run_cells(notebook, executor, clock)
     starter = listener.leave_display()
     if network:
         network.stop()

@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
+import nbformat
 import pytest
 from nbformat.v4 import new_notebook
 from wire import Recorder, frame, stream
@@ -174,6 +175,9 @@ class Part:
         return lambda *_: self.done.append(name) or True
 
 
+EMPTY = new_notebook()
+
+
 @pytest.mark.parametrize(
     ("run", "status"),
     [
@@ -188,8 +192,10 @@ class Part:
 def test_outcome(run: Part, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = iter([cgroup.Usage(1000, 50, 2), cgroup.Usage(4000, 70, 2)])
     monkeypatch.setattr(cgroup, "read", lambda: next(usage))
-    outcome = job.run_cells(new_notebook(), run, run)
-    assert run.done == ["start", "execute", "finish"]
+    monkeypatch.setattr(nbformat, "reads", lambda *_, **__: run.done.append("read") or EMPTY)
+    nb, outcome = job.run_cells("", run, run)
+    assert run.done == ["start", "read", "execute", "finish"]
+    assert nb is EMPTY
     assert 0 <= outcome.pop("wall_ns") < 10**9
     assert outcome == {"status": status, "cpu_ns": 3000, "peak_memory": 70}
 
@@ -197,7 +203,8 @@ def test_outcome(run: Part, status: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_process_that_was_killed_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = iter([cgroup.Usage(0, 0, 2), cgroup.Usage(0, 0, 3)])
     monkeypatch.setattr(cgroup, "read", lambda: next(usage))
-    assert job.run_cells(new_notebook(), Part(), Part())["status"] == "out_of_memory"
+    _, outcome = job.run_cells(nbformat.writes(EMPTY), Part(), Part())
+    assert outcome["status"] == "out_of_memory"
 
 
 ASKED = ["ask_to_end", "await_end", "kill_user"]

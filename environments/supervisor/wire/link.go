@@ -90,7 +90,6 @@ func (l *Link) Serve(r io.Reader, handle func(Message) error) error {
 		switch m.Kind {
 		case KindData, KindCredit:
 			err = l.stream(m)
-		case KindPing:
 		default:
 			err = handle(m)
 		}

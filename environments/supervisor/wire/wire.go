@@ -12,8 +12,9 @@
 //	→ kill                        once for each cell that was opened
 //	← gone                        Gone: nothing is left of it
 //
-// Pings go out all the while; a worker that hears nothing for Silence ends, and with it all
-// cells but those that are kept. Failed may come at any time: the worker has failed as a whole,
+// Pings go out all the while, and each is answered with one; a worker that hears nothing for
+// Silence ends, and with it all cells but those that are kept; one that says nothing for so long
+// as StandsStill is removed. Failed may come at any time: the worker has failed as a whole,
 // and ends.
 //
 // A cell can be kept, and outlives its service then:
@@ -95,9 +96,11 @@ const (
 	// outside, the next the owner of its namespace.
 	ZygoteIDs = 2
 	// Silence is how long a worker waits for a byte of its service, which pings every
-	// PingInterval.
+	// PingInterval. StandsStill is how long a service waits for a byte of a worker that answers
+	// pings.
 	Silence      = 30 * time.Second
-	PingInterval = 10 * time.Second
+	StandsStill  = 10 * time.Second
+	PingInterval = 2 * time.Second
 )
 
 type (

@@ -48,15 +48,21 @@ class Meter:
         }
 
 
-def run_cells(nb: nbformat.NotebookNode, executor: Executor, clock: Clock) -> dict[str, Any]:
-    """Run the notebook in place and say how it went."""
+def run_cells(
+    notebook: str, executor: Executor, clock: Clock
+) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
+    """Run the notebook; return what has become of it, and how it went.
+
+    To read it is part of the job: 25 MiB of JSON can take seconds.
+    """
     meter = Meter()
     clock.start()
+    nb = nbformat.reads(notebook, as_version=4)
     executor.execute_notebook(nb, clock)
     clock.finish()
     died = clock.kernel_ended or executor.broken
     errors = executor.errors + errors_shown(nb)
-    return meter.outcome(lambda oom: status(clock.reason, died, oom, errors))
+    return nb, meter.outcome(lambda oom: status(clock.reason, died, oom, errors))
 
 
 def status(reason: str, died: bool, oom: bool, errors: list[str]) -> str:

@@ -27,9 +27,8 @@ def rehearse() -> None:
     kernel, writer = Rehearsed(), Writer(null)
     with kernel.silenced(), kernel.on_stage():
         for _ in range(TIMES):
-            nb = nbformat.reads(text, as_version=4)
             executor = Executor.of(kernel, writer, True, BUDGET)
-            outcome = run_cells(nb, executor, Clock(kernel, NO_LIMIT, lambda: None))
+            nb, outcome = run_cells(text, executor, Clock(kernel, NO_LIMIT, lambda: None))
             tell(writer, outcome, nb, executor.dropped)
             if not nb.cells[0].outputs:
                 raise RuntimeError(f"the rehearsal failed: {outcome} {executor.dropped}")

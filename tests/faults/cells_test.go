@@ -1,0 +1,216 @@
+package faults_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/tests/starter"
+)
+
+// backTime is how long code may not run after a fault of a worker, on a busy machine. An idle one
+// takes less than two seconds.
+const backTime = 20 * time.Second
+
+// TestG15WorkersUnderLoad: a worker of cells ends, or stands still, while many ask. Who asks has
+// the right answer, or is told to come back; the service has another worker soon.
+func TestG15WorkersUnderLoad(t *testing.T) {
+	if os.Getenv("NOTEBOX_TEST_ISOLATION") == "container" {
+		t.Skip("there are no workers: runs have containers")
+	}
+	for _, c := range []struct {
+		desc  string
+		fault func(t *testing.T, worker string)
+	}{
+		{"removed by hand", func(t *testing.T, worker string) { command(t, "docker", "rm", "--force", worker) }},
+		{"the supervisor is killed", signalling("KILL", "supervisor")},
+		{"the supervisor is stopped", signalling("STOP", "supervisor")},
+		{"the zygote is killed", signalling("KILL", "zygote")},
+		{"the zygote is stopped", signalling("STOP", "zygote")},
+		{"the zygote is out of memory", func(t *testing.T, worker string) {
+			tighten(t, workerProcess(t, worker, "zygote"))
+		}},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t, "", "--isolation", "cell", "--pool-size", "2", "--max-running", "4", "--max-waiting", "100").start()
+			all := s.askOften(4)
+			eventually(t, "a spare worker waits", func() bool { return s.workers("spare") > 0 })
+			worker := ""
+			eventually(t, "a worker has a cell", func() bool { worker = s.worker(""); return worker != "" })
+			fault := time.Now()
+			c.fault(t, worker)
+			eventually(t, "code runs again", func() bool { return all.backAfter(fault) > 0 })
+			eventually(t, "another worker has cells", func() bool { return s.worker(worker) != "" })
+			all.stop()
+			back := all.backAfter(fault)
+			t.Logf("%s: %d answers, %d of them 503; code ran again after %v", c.desc, len(all.answers), all.failed(), back)
+			require.Less(t, back, backTime)
+			s.requireRuns()
+			s.end()
+		})
+	}
+}
+
+// asked is one request of several.
+type asked struct {
+	begun, ended time.Time
+	ok           bool
+}
+
+// askers are clients that run something all the time.
+type askers struct {
+	done    chan struct{}
+	all     sync.WaitGroup
+	mu      sync.Mutex
+	answers []asked
+}
+
+// askOften has so many clients run something, each time something else. No answer is wrong: it is
+// the right one, or says when to come back.
+func (s *service) askOften(clients int) *askers {
+	a := &askers{done: make(chan struct{})}
+	for client := range clients {
+		a.all.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-a.done:
+					return
+				default:
+				}
+				a.ask(s, fmt.Sprintf("%d of %d\n", i, client))
+			}
+		})
+	}
+	s.t.Cleanup(a.stop)
+	return a
+}
+
+func (a *askers) ask(s *service, want string) {
+	one := asked{begun: time.Now()}
+	res := s.run(fmt.Sprintf("print(%q, end='')", want))
+	one.ended, one.ok = time.Now(), res.status == http.StatusOK
+	var r reply
+	told := res.err == nil && json.Unmarshal(res.body, &r) == nil
+	switch {
+	case told && one.ok && r.Status == "ok" && r.Text == want:
+	case told && res.status == http.StatusServiceUnavailable && res.header.Get("Retry-After") != "":
+		time.Sleep(poll)
+	default:
+		s.t.Errorf("asked for %q: %d %v %s", want, res.status, res.err, res.body)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answers = append(a.answers, one)
+}
+
+func (a *askers) stop() {
+	select {
+	case <-a.done:
+	default:
+		close(a.done)
+	}
+	a.all.Wait()
+}
+
+// backAfter is the time from a fault to the first right answer of a request that came later, 0 if
+// there was none yet.
+func (a *askers) backAfter(fault time.Time) (back time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.answers {
+		if took := one.ended.Sub(fault); one.ok && one.begun.After(fault) && (back == 0 || took < back) {
+			back = took
+		}
+	}
+	return back
+}
+
+// failed is how many were told to come back.
+func (a *askers) failed() (n int) {
+	for _, one := range a.answers {
+		if !one.ok {
+			n++
+		}
+	}
+	return n
+}
+
+// workers is how many the service has in a state.
+func (s *service) workers(state string) int {
+	a := send(http.MethodGet, s.url+"/metrics", "", nil)
+	_, rest, _ := strings.Cut(string(a.body), fmt.Sprintf("\nnotebox_workers{state=%q} ", state))
+	n := 0
+	_, _ = fmt.Sscan(rest, &n)
+	return n
+}
+
+// workerOf finds the container in the name of a cell, on version 1 and 2 of control groups.
+var workerOf = regexp.MustCompile(`notebox-[a-z0-9]{20,}|[0-9a-f]{64}`)
+
+// worker is one that has cells, but not that one; "" if there is none.
+func (s *service) worker(but string) string {
+	for _, cell := range starter.Cells(s.id) {
+		if worker := workerOf.FindString(cell[strings.LastIndex(cell, "worker-")+1:]); worker != but {
+			return worker
+		}
+	}
+	return ""
+}
+
+// signalling sends a process of a worker a signal.
+func signalling(name, process string) func(t *testing.T, worker string) {
+	return func(t *testing.T, worker string) {
+		command(t, "kill", "-"+name, workerProcess(t, worker, process))
+	}
+}
+
+// workerProcess is the id of the oldest process of a worker whose command line ends so.
+func workerProcess(t *testing.T, worker, end string) string {
+	t.Helper()
+	for line := range strings.Lines(dockerCLI(t, "", "top", worker, "-eo", "pid,args")) {
+		if pid, args, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasSuffix(args, end) {
+			return pid
+		}
+	}
+	require.Fail(t, "there is no such process", end)
+	return ""
+}
+
+// tighten lowers the limit of memory of a process's control group until nothing can be given back
+// any more: what it wants next is too much.
+func tighten(t *testing.T, pid string) {
+	t.Helper()
+	groups, err := os.ReadFile("/proc/" + pid + "/cgroup")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(groups)) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controller, path, _ := strings.Cut(rest, ":")
+		file := map[string]string{"memory": "/sys/fs/cgroup/memory" + path + "/memory.limit_in_bytes", "": "/sys/fs/cgroup" + path + "/memory.max"}[controller]
+		if _, err := os.Stat(file); err != nil {
+			continue // of another controller
+		}
+		for limit := int64(1 << 30); limit > 1<<20; limit -= 1 << 20 {
+			if err := os.WriteFile(file, fmt.Append(nil, limit), 0); errors.Is(err, syscall.EBUSY) {
+				return
+			}
+		}
+	}
+}
+
+func command(t *testing.T, words ...string) {
+	t.Helper()
+	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}

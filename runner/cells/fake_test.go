@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,11 @@ type fakeHost struct {
 	failed wire.Failed
 	looked []wire.Missing
 	words  string
+
+	// still is the number of a worker that does nothing and says nothing, silent whether no worker
+	// answers pings.
+	still  atomic.Int32
+	silent bool
 
 	mu      sync.Mutex
 	started int
@@ -128,7 +134,14 @@ func (w *fakeWorker) end(number uint32) {
 }
 
 func (w *fakeWorker) handle(m wire.Message) error {
+	if w.id == fmt.Sprintf("worker-%d", w.host.still.Load()) {
+		return nil
+	}
 	switch m.Kind {
+	case wire.KindPing:
+		if !w.host.silent {
+			return w.link.Send(wire.KindPing, 0, nil)
+		}
 	case wire.KindSetup:
 		if w.host.failed.Message != "" {
 			return errors.Join(w.link.SendJSON(wire.KindFailed, 0, w.host.failed), io.EOF)

@@ -87,6 +87,35 @@ func TestABusyHost(t *testing.T) {
 	})
 }
 
+// TestAWorkerStandsStill: one that answers pings, and then says nothing, makes way for its spare.
+func TestAWorkerStandsStill(t *testing.T) {
+	onFake(t, cells.Options{}, func(t *testing.T, host *fakeHost, e *cells.Engine) {
+		first, _ := startCell(t, e, "")
+		time.Sleep(time.Hour)
+		require.Zero(t, e.Stats().Lost)
+		host.still.Store(1)
+		begun := time.Now()
+		_, err := first.Read(make([]byte, 1))
+		require.ErrorContains(t, err, "it has said nothing for 10s")
+		require.ErrorAs(t, err, new(*runner.Error))
+		require.LessOrEqual(t, time.Since(begun), wire.StandsStill+wire.PingInterval)
+		require.Equal(t, 1, e.Stats().Lost)
+		next, took := startCell(t, e, "")
+		require.Zero(t, took)
+		require.Equal(t, "worker-2", next.Worker())
+	})
+}
+
+// TestAWorkerIsSilent from its start, as one of a program before this one: it goes on.
+func TestAWorkerIsSilent(t *testing.T) {
+	onFake(t, cells.Options{}, func(t *testing.T, host *fakeHost, e *cells.Engine) {
+		host.silent = true
+		_, _ = startCell(t, e, "")
+		time.Sleep(time.Minute)
+		require.Zero(t, e.Stats().Lost)
+	})
+}
+
 // TestWithoutASpare a worker that has served its time goes on until the next one is up.
 func TestWithoutASpare(t *testing.T) {
 	onFake(t, cells.Options{Runs: 1}, func(t *testing.T, _ *fakeHost, e *cells.Engine) {

@@ -18,6 +18,8 @@ type supervisor struct {
 	zygote *zygote
 	setup  wire.Setup
 
+	pings chan struct{} // that have no answer yet
+
 	mu    sync.Mutex
 	link  *wire.Link // to the service that is there
 	cells map[uint32]*cell
@@ -28,7 +30,8 @@ type supervisor struct {
 // something fails.
 func run(in io.Reader, out io.Writer) error {
 	heard := make(chan struct{}, 1)
-	s := &supervisor{in: wire.NewIntake(heardReader{in, heard}), out: out, link: wire.NewLink(out), cells: map[uint32]*cell{}}
+	s := &supervisor{in: wire.NewIntake(heardReader{in, heard}), out: out, pings: make(chan struct{}, 1), link: wire.NewLink(out), cells: map[uint32]*cell{}}
+	go s.answer()
 	failed := make(chan error, 3)
 	fail := func(err error) {
 		select {
@@ -51,6 +54,13 @@ func run(in io.Reader, out io.Writer) error {
 			_ = s.current().SendJSON(wire.KindFailed, 0, failure(err))
 			return err
 		}
+	}
+}
+
+// answer answers pings to the end of this process.
+func (s *supervisor) answer() {
+	for range s.pings {
+		_ = s.current().Send(wire.KindPing, 0, nil) // an error shows on the reading side
 	}
 }
 
@@ -148,7 +158,10 @@ func (s *supervisor) handle(m wire.Message, fail func(error)) error {
 		}
 		return s.open(m.Cell, open)
 	case wire.KindPing:
-		go func() { _ = s.current().Send(wire.KindPing, 0, nil) }()
+		select {
+		case s.pings <- struct{}{}:
+		default: // an answer is under way
+		}
 		return nil
 	case wire.KindWeigh:
 		go func() { _ = s.current().SendJSON(wire.KindWeight, 0, s.measure()) }()

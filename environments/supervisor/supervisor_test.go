@@ -133,3 +133,19 @@ func TestTurn(t *testing.T) {
 	slices.Sort(killed)
 	require.Equal(t, []uint32{1, 3}, killed)
 }
+
+// TestPingsAreAnswered before there is a zygote too.
+func TestPingsAreAnswered(t *testing.T) {
+	service, worker := net.Pipe()
+	ended := make(chan error)
+	go func() { ended <- run(worker, worker) }()
+	link := wire.NewLink(service)
+	answered := make(chan wire.Kind, 2)
+	go func() { _ = link.Serve(service, func(m wire.Message) error { answered <- m.Kind; return nil }) }()
+	for range 2 {
+		require.NoError(t, link.Send(wire.KindPing, 0, nil))
+		require.Equal(t, wire.KindPing, <-answered)
+	}
+	service.Close()
+	require.Error(t, <-ended)
+}

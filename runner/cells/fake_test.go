@@ -39,10 +39,14 @@ type fakeHost struct {
 	looked []wire.Missing
 	words  string
 
-	// still is the number of a worker that does nothing and says nothing, silent whether no worker
-	// answers pings.
-	still  atomic.Int32
+	// still is the number of the worker that says nothing, if there is one.
+	still atomic.Int32
+	// deaf is that it reads nothing either.
+	deaf atomic.Bool
+	// silent is that no worker answers pings.
 	silent bool
+	// away is that the host does not answer.
+	away atomic.Bool
 
 	mu      sync.Mutex
 	started int
@@ -59,11 +63,19 @@ func (h *fakeHost) StartWorker(ctx context.Context, _ runner.Environment) (runne
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.started++
-	w := &fakeWorker{Conn: near, host: h, id: fmt.Sprintf("worker-%d", h.started), far: far, link: wire.NewLink(far), cells: map[uint32]chan struct{}{}}
+	w := &fakeWorker{Conn: near, host: h, id: fmt.Sprintf("worker-%d", h.started), far: far, link: wire.NewLink(far), closed: make(chan struct{}), cells: map[uint32]chan struct{}{}}
 	h.alive = append(h.alive, w)
 	go w.serve()
 	mounts := func(runner.Limits, int) map[string]string { return nil }
 	return w, nil, runner.Walls{FirstUser: 1000, Users: cmp.Or(h.users, 512), Seccomp: []byte("{}"), Mounts: mounts}, nil
+}
+
+// Ready fails if the host is away.
+func (h *fakeHost) Ready(context.Context, runner.Environment) error {
+	if h.away.Load() {
+		return errors.New("the host is away")
+	}
+	return nil
 }
 
 // counts returns how many workers were started, and the ids of those that there are.
@@ -94,6 +106,9 @@ type fakeWorker struct {
 	id   string
 	far  net.Conn
 	link *wire.Link
+
+	once   sync.Once
+	closed chan struct{} // by this side
 
 	mu    sync.Mutex
 	cells map[uint32]chan struct{} // closed when the cell is to end
@@ -135,6 +150,9 @@ func (w *fakeWorker) end(number uint32) {
 
 func (w *fakeWorker) handle(m wire.Message) error {
 	if w.id == fmt.Sprintf("worker-%d", w.host.still.Load()) {
+		if w.host.deaf.Load() {
+			<-w.closed
+		}
 		return nil
 	}
 	switch m.Kind {
@@ -192,6 +210,11 @@ func (w *fakeWorker) Read(p []byte) (int, error) {
 		err = &runner.ExitError{Code: 137}
 	}
 	return n, err
+}
+
+func (w *fakeWorker) Close() error {
+	w.once.Do(func() { close(w.closed) })
+	return w.Conn.Close()
 }
 
 func (w *fakeWorker) Kill(context.Context) error { return w.Close() }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,13 +88,18 @@ func TestABusyHost(t *testing.T) {
 	})
 }
 
-// TestAWorkerStandsStill: one that answers pings, and then says nothing, makes way for its spare.
+// TestAWorkerStandsStill: one that answers pings, and then says nothing, makes way for its spare;
+// not if the host says nothing either.
 func TestAWorkerStandsStill(t *testing.T) {
 	onFake(t, cells.Options{}, func(t *testing.T, host *fakeHost, e *cells.Engine) {
 		first, _ := startCell(t, e, "")
 		time.Sleep(time.Hour)
 		require.Zero(t, e.Stats().Lost)
+		host.away.Store(true)
 		host.still.Store(1)
+		time.Sleep(time.Hour)
+		require.Zero(t, e.Stats().Lost)
+		host.away.Store(false)
 		begun := time.Now()
 		_, err := first.Read(make([]byte, 1))
 		require.ErrorContains(t, err, "it has said nothing for 10s")
@@ -106,7 +112,31 @@ func TestAWorkerStandsStill(t *testing.T) {
 	})
 }
 
-// TestAWorkerIsSilent from its start, as one of a program before this one: it goes on.
+// TestAWorkerThatReadsNothing: also who waits to write to it goes on, and nobody else waits. Not in
+// a bubble, whose time stands still while somebody waits for a lock.
+func TestAWorkerThatReadsNothing(t *testing.T) {
+	t.Parallel()
+	host := &fakeHost{Fake: runnertest.NewHost(t, nil)}
+	e := cells.New(host, cells.Options{Modules: func(string) []string { return nil }, Log: runnertest.Log(t), SpareAfter: time.Nanosecond})
+	_, _ = startCell(t, e, "")
+	time.Sleep(workerTakes + time.Second)
+	host.deaf.Store(true)
+	host.still.Store(1)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() { _, _ = e.Start(t.Context(), fakeEnvironment(""), runner.DefaultLimits()) })
+	}
+	all.Go(func() { _ = e.Stats() })
+	begun := time.Now()
+	all.Wait()
+	require.Less(t, time.Since(begun), wire.StandsStill+time.Minute)
+	require.Eventually(t, func() bool { return e.Stats().Lost == 1 }, time.Minute, time.Millisecond)
+	next, _ := startCell(t, e, "")
+	require.Equal(t, "worker-2", next.Worker())
+	require.NoError(t, e.Close())
+}
+
+// TestAWorkerIsSilent: a worker of an older program answers no pings, and is not removed.
 func TestAWorkerIsSilent(t *testing.T) {
 	onFake(t, cells.Options{}, func(t *testing.T, host *fakeHost, e *cells.Engine) {
 		host.silent = true

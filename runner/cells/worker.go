@@ -30,7 +30,7 @@ const (
 // errRetired is that a worker takes no cells any more: the next one does.
 var errRetired = errors.New("cells: the worker takes no cells")
 
-// errStandsStill is why a worker is removed that says nothing.
+// errStandsStill is why a silent worker is removed.
 var errStandsStill = fmt.Errorf("it has said nothing for %v", wire.StandsStill)
 
 // worker is a container with cells in it.
@@ -41,7 +41,10 @@ type worker struct {
 	log     *slog.Logger
 	ended   chan struct{} // closed when its stream has ended
 
-	heard, answers atomic.Bool // it has said something since the last look; it answers pings
+	heard   atomic.Bool // it has said something since the last look
+	answers atomic.Bool // it answers pings
+	still   atomic.Bool // it says nothing any more
+	removed atomic.Bool // by this side
 
 	// inherited is that an earlier process has started it, for cells that were kept.
 	inherited bool
@@ -54,7 +57,6 @@ type worker struct {
 	cells   map[uint32]*cell
 	last    uint32        // number of a cell
 	why     error         // it has ended
-	removed bool          // by this side
 	sick    bool          // it makes no cells any more
 	retired chan struct{} // not nil: closed when no cell is left
 }
@@ -84,6 +86,12 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	if err != nil {
 		return nil, errors.Join(err, w.remove())
 	}
+	go w.watch(func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), wire.PingInterval)
+		defer cancel()
+		err := host.Ready(ctx, env)
+		return err == nil || errors.Is(err, runner.ErrNoImage)
+	})
 	return w, nil
 }
 
@@ -91,7 +99,8 @@ func newWorker(sandbox runner.Sandbox, log *slog.Logger) *worker {
 	return &worker{sandbox: sandbox, link: wire.NewLink(sandbox), log: log, ended: make(chan struct{}), used: time.Now(), cells: map[uint32]*cell{}}
 }
 
-// attachWorker comes to a worker of an earlier process. It takes no new cells.
+// attachWorker comes to a worker of an earlier process. It takes no new cells, and nobody watches
+// whether it stands still: its cells are sessions, which are ended by their own times.
 func attachWorker(ctx context.Context, host runner.Host, id string, o Options, forget func(lost bool)) (*worker, error) {
 	sandbox, token, err := host.AttachWorker(ctx, id)
 	if err != nil {
@@ -124,7 +133,6 @@ func attachWorker(ctx context.Context, host runner.Host, id string, o Options, f
 // silence.
 func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
 	go w.ping()
-	go w.watch()
 	select {
 	case <-up:
 		return nil
@@ -139,20 +147,19 @@ func (w *worker) await(ctx context.Context, up <-chan struct{}) error {
 // says that it is up, which may be more than once.
 func (w *worker) serve(up func(), forget func(lost bool)) {
 	err := w.link.Serve(heardReader{w.sandbox, w}, func(m wire.Message) error { return w.handle(m, up) })
-	if exit := (*runner.ExitError)(nil); errors.As(err, &exit) {
+	if exit := (*runner.ExitError)(nil); w.still.Load() {
+		err = errStandsStill
+	} else if errors.As(err, &exit) {
 		// As text: the end of a worker is not that of the program in a cell.
 		err = fmt.Errorf("exit code %d: %s", exit.Code, exit.Log)
 	}
 	why := workerEnded(err)
 	w.mu.Lock()
-	lost := !w.removed
-	if w.why == nil {
-		w.why = why
-	}
-	why = w.why
+	w.why = why
 	cells := w.cells
 	w.cells = map[uint32]*cell{}
 	w.mu.Unlock()
+	lost := !w.removed.Load()
 	if lost {
 		w.log.Warn("a worker of cells has ended", "worker", w.sandbox.ID(), "cells", len(cells), "error", err)
 	}
@@ -164,7 +171,7 @@ func (w *worker) serve(up func(), forget func(lost bool)) {
 		c.current().End(why)
 		c.leave(nil) // what there is of it ends with its worker, or is the next process's
 	}
-	if kept || w.inherited { // another process may have come to it; one that has ended is removed by its end
+	if (kept || w.inherited) && !w.still.Load() { // another process may have come to it; one that has ended is removed by its end
 		w.sandbox.Close()
 		return
 	}
@@ -185,17 +192,13 @@ func (w *worker) close() error {
 	if !slices.ContainsFunc(w.all(), func(c *cell) bool { return c.kept.Load() }) {
 		return w.remove()
 	}
-	w.mu.Lock()
-	w.removed = true
-	w.mu.Unlock()
+	w.removed.Store(true)
 	return w.sandbox.Close()
 }
 
 // remove removes the container, and with it all cells.
 func (w *worker) remove() error {
-	w.mu.Lock()
-	w.removed = true
-	w.mu.Unlock()
+	w.removed.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	return w.sandbox.Kill(ctx)
@@ -395,20 +398,20 @@ func (w *worker) ping() {
 	})
 }
 
-// watch ends a worker that answers pings and then says nothing. It counts looks, not time: after
-// a stop of this process too the worker has its time.
-func (w *worker) watch() {
+// watch ends a worker that answers pings, and then says nothing while its host answers. It counts
+// looks, not time: if this process itself was stopped, it blames no worker.
+func (w *worker) watch(hostAnswers func() bool) {
 	const most = int(wire.StandsStill / wire.PingInterval)
 	silent := 0
 	w.each(wire.PingInterval, func() bool {
-		if silent++; w.heard.Swap(false) || !w.answers.Load() {
+		if silent++; w.heard.Swap(false) || !w.answers.Load() || !hostAnswers() {
 			silent = 0
 		}
-		if silent < most {
-			return true
+		if silent == most {
+			w.still.Store(true)
+			w.sandbox.Close() // who reads it or writes to it goes on; serve does the rest
 		}
-		w.standsStill()
-		return false
+		return silent < most
 	})
 }
 
@@ -422,21 +425,6 @@ func (w *worker) each(interval time.Duration, f func() bool) {
 			return
 		case <-tick.C:
 		}
-	}
-}
-
-// standsStill ends a worker that says nothing; its cells end as if it had ended by itself.
-func (w *worker) standsStill() {
-	w.mu.Lock()
-	if w.why == nil {
-		w.why = workerEnded(errStandsStill)
-	}
-	w.mu.Unlock()
-	w.log.Warn("a worker of cells stands still, and is removed", "worker", w.sandbox.ID())
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	if err := w.sandbox.Kill(ctx); err != nil {
-		w.log.Warn("a worker that stands still could not be removed", "worker", w.sandbox.ID(), "error", err)
 	}
 }
 

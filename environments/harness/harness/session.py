@@ -30,7 +30,7 @@ from harness.files.relay import collect
 from harness.job.clock import Clock, Target
 from harness.job.command import Command, Leftovers, Output
 from harness.job.execute import Executor
-from harness.job.job import Job, Meter, run_cells, status, tell
+from harness.job.job import Job, Meter, Read, run_cells, status, tell
 from harness.job.listener import end
 from harness.job.prepare import suited
 from harness.kernel.process import Kernel, run
@@ -154,11 +154,12 @@ class Session:
         self._fresh = False
         begun = cgroup.cpu_ns()
         job = Job(**work.job)
-        notebook = work.notebook.decode()
         self._look_after_kernel()
         since = time.time_ns()
         do = self._command if job.command else self._cells
-        nb, clock, outcome, dropped = do(notebook, job, writer)
+        nb, clock, outcome, dropped = do(
+            lambda: nbformat.reads(work.notebook.decode(), as_version=4), job, writer
+        )
         lost = clock.restarted or clock.kernel_ended or self._kernel.settled()
         outcome["kernel_restarted"] = self._lost or lost
         tell(writer, outcome, nb, dropped)
@@ -172,18 +173,18 @@ class Session:
         cpu = cgroup.cpu_ns() - begun
         writer.write_json(frames.DONE, {"collected": collected, "cpu_ns": cpu})
 
-    def _cells(self, notebook: str, job: Job, writer: frames.Writer) -> Done:
+    def _cells(self, read: Read, job: Job, writer: frames.Writer) -> Done:
         executor = Executor.of(self._kernel, writer, job.stop_on_error, job.max_output)
         clock = self._clock(self._kernel, job)
         with self._watched(clock, writer):
-            nb, outcome = run_cells(notebook, executor, clock)
+            nb, outcome = run_cells(read, executor, clock)
         if executor.broken:
             kill_user(KILL_SECONDS)
             clock.kernel_ended = True
         return nb, clock, outcome | {"exit_code": None}, executor.dropped
 
-    def _command(self, notebook: str, job: Job, writer: frames.Writer) -> Done:
-        nb = nbformat.reads(notebook, as_version=4)
+    def _command(self, read: Read, job: Job, writer: frames.Writer) -> Done:
+        nb = read()  # the service's own, and small
         index = next(i for i, cell in enumerate(nb.cells) if cell.cell_type == "code")
         meter = Meter()
         code: int | None = None

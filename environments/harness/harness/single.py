@@ -47,7 +47,7 @@ def run(
     early are the names of modules that the kernel has imported before there was a job.
     """
     begun = cgroup.cpu_ns()
-    notebook = await_notebook(reader, job.notebook_bytes)
+    text = [await_notebook(reader, job.notebook_bytes)]
     proxy, network = {}, None
     if job.network is not None:
         door = Proxy(**job.network)
@@ -67,7 +67,8 @@ def run(
     listener.start()
     if network:
         network.start()
-    nb, outcome = run_cells(notebook, executor, clock)
+    # The text, which can be large, is gone when it has been read.
+    nb, outcome = run_cells(lambda: nbformat.reads(text.pop(), as_version=4), executor, clock)
     starter = listener.leave_display()
     if network:
         network.stop()

@@ -6,7 +6,6 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
-import nbformat
 import pytest
 from nbformat.v4 import new_notebook
 from wire import Recorder, frame, stream
@@ -192,8 +191,7 @@ EMPTY = new_notebook()
 def test_outcome(run: Part, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = iter([cgroup.Usage(1000, 50, 2), cgroup.Usage(4000, 70, 2)])
     monkeypatch.setattr(cgroup, "read", lambda: next(usage))
-    monkeypatch.setattr(nbformat, "reads", lambda *_, **__: run.done.append("read") or EMPTY)
-    nb, outcome = job.run_cells("", run, run)
+    nb, outcome = job.run_cells(lambda: run.done.append("read") or EMPTY, run, run)
     assert run.done == ["start", "read", "execute", "finish"]
     assert nb is EMPTY
     assert 0 <= outcome.pop("wall_ns") < 10**9
@@ -203,7 +201,7 @@ def test_outcome(run: Part, status: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_process_that_was_killed_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = iter([cgroup.Usage(0, 0, 2), cgroup.Usage(0, 0, 3)])
     monkeypatch.setattr(cgroup, "read", lambda: next(usage))
-    _, outcome = job.run_cells(nbformat.writes(EMPTY), Part(), Part())
+    _, outcome = job.run_cells(lambda: EMPTY, Part(), Part())
     assert outcome["status"] == "out_of_memory"
 
 

@@ -12,9 +12,9 @@
 //	→ kill                        once for each cell that was opened
 //	← gone                        Gone: nothing is left of it
 //
-// Pings go out all the while, and each is answered with one; a worker that hears nothing for
-// Silence ends, and with it all cells but those that are kept; one that says nothing for so long
-// as StandsStill is removed. Failed may come at any time: the worker has failed as a whole,
+// The service pings every PingInterval, and the worker answers with a ping. A worker that hears
+// nothing for Silence ends, and with it all cells but those that are kept. A worker that answered
+// pings and says nothing for StandsStill is removed. Failed may come at any time: the worker has failed as a whole,
 // and ends.
 //
 // A cell can be kept, and outlives its service then:
@@ -95,10 +95,10 @@ const (
 	// ZygoteIDs are how many of a worker's ids are not for cells: the first is the zygote's root
 	// outside, the next the owner of its namespace.
 	ZygoteIDs = 2
-	// Silence is how long a worker waits for a byte of its service, which pings every
-	// PingInterval. StandsStill is how long a service waits for a byte of a worker that answers
-	// pings.
-	Silence      = 30 * time.Second
+	// Silence outlasts what a busy host or a daemon that restarts may take.
+	Silence = 30 * time.Second
+	// StandsStill is several pings: a worker answers within milliseconds, or seconds on a busy
+	// host, and all its runs wait as long.
 	StandsStill  = 10 * time.Second
 	PingInterval = 2 * time.Second
 )

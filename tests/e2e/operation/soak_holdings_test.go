@@ -248,19 +248,24 @@ func (h *holdings) inSandboxes(t *testing.T) (mounts, zombies int) {
 	ours, err := starter.Containers(t.Context(), h.service.ID, "{{.ID}}")
 	require.NoError(t, err)
 	ours = append(ours, "/notebox/"+h.service.ID+"/")
-	seen := map[string]bool{}
-	zombies = processes(t, func(folder, status string) bool {
+	namespaces, parents := map[string]bool{}, map[string]bool{}
+	processes(t, func(folder, _ string) bool {
 		groups, _ := os.ReadFile(folder + "/cgroup") // it may have ended
-		if !slices.ContainsFunc(ours, func(name string) bool { return strings.Contains(string(groups), name) }) {
-			return false
+		if slices.ContainsFunc(ours, func(name string) bool { return strings.Contains(string(groups), name) }) {
+			parents[filepath.Base(folder)] = true
+			namespace, _ := os.Readlink(folder + "/ns/mnt")
+			if raw, err := os.ReadFile(folder + "/mountinfo"); err == nil && !namespaces[namespace] {
+				namespaces[namespace] = true
+				mounts += strings.Count(string(raw), "\n")
+			}
 		}
-		namespace, _ := os.Readlink(folder + "/ns/mnt")
-		if !seen[namespace] {
-			raw, _ := os.ReadFile(folder + "/mountinfo")
-			mounts += strings.Count(string(raw), "\n")
-		}
-		seen[namespace] = true
-		return strings.Contains(status, "\nState:\tZ")
+		return false
+	})
+	// By their parents: on version 1 of control groups they are in none any more.
+	zombies = processes(t, func(_, status string) bool {
+		_, rest, _ := strings.Cut(status, "\nPPid:\t")
+		parent, _, _ := strings.Cut(rest, "\n")
+		return strings.Contains(status, "\nState:\tZ") && parents[parent]
 	})
 	return mounts, zombies
 }
@@ -289,6 +294,9 @@ func TestHoldings(t *testing.T) {
 		{"a sandbox more", func(h *held) { h.sandboxes++ }, "sandboxes: 3, not 2"},
 		{"a sandbox less", func(h *held) { h.sandboxes-- }, "sandboxes: 1, not 2"},
 		{"a control group", func(h *held) { h.groups++ }, "control groups: 1, at most 0"},
+		{"a zombie", func(h *held) { h.zombies++ }, "zombies: 1, at most 0"},
+		{"memory of workers within the slack", func(h *held) { h.workers += workersSlack }, ""},
+		{"memory of workers", func(h *held) { h.workers += workersSlack + 1 }, "bytes charged to workers"},
 		{"a mount", func(h *held) { h.mounts++ }, "mounts: 1, at most 0"},
 		{"an upload", func(h *held) { h.uploads++ }, "uploads: 1, at most 0"},
 		{"memory within the slack", func(h *held) { h.heap += heapSlack; h.resident += residentSlack }, ""},

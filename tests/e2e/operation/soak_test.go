@@ -20,7 +20,7 @@ import (
 const (
 	// soakRuns is how many without NOTEBOX_SOAK_RUNS; `make soak` has 1,000.
 	soakRuns = 60
-	// longSoakRuns are many times those of a worker; so many looks are taken at what is held.
+	// longSoakRuns are those of a hundred workers. What is held is looked at longSoakLooks times.
 	longSoakRuns, longSoakLooks = 100_000, 10
 	longSoakCallers             = 8
 	// soakCallers at one time, in the second half.
@@ -89,12 +89,12 @@ func backToTheBaseline(t *testing.T) {
 func longSoak(t *testing.T) {
 	p := service.Options{Name: "soak", Env: []string{"GOGC=" + collectAt}}.Start(t)
 	h := &holdings{service: p} // others may be on the machine
-	const most, runs = 60, longSoakRuns / longSoakLooks
-	soak(t, p, runs, longSoakCallers, mostly(most))
+	const othersEvery, runs = 60, longSoakRuns / longSoakLooks
+	soak(t, p, runs, longSoakCallers, mostlyPrints(othersEvery))
 	before := h.settled(t)
 	t.Logf("after %d runs: %s", runs, before)
 	for look := 2; look <= longSoakLooks; look++ {
-		soak(t, p, runs, longSoakCallers, mostly(most))
+		soak(t, p, runs, longSoakCallers, mostlyPrints(othersEvery))
 		t.Logf("after %d runs: %s", look*runs, h.settledAs(t, before))
 	}
 }
@@ -102,8 +102,8 @@ func longSoak(t *testing.T) {
 // everyKind has the kinds in turn.
 func everyKind(i int) int { return i % len(soakKinds) }
 
-// mostly has the first kind, and each of the others once in so many runs.
-func mostly(many int) func(int) int {
+// mostlyPrints has the first kind, and each of the others once in so many runs.
+func mostlyPrints(many int) func(int) int {
 	return func(i int) int {
 		if i %= many; i < len(soakKinds) {
 			return i

@@ -48,16 +48,17 @@ class Meter:
         }
 
 
-def run_cells(
-    notebook: str, executor: Executor, clock: Clock
-) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
-    """Run the notebook; return what has become of it, and how it went.
+Read = Callable[[], nbformat.NotebookNode]
+"""Reads the notebook: a part of the job, as 25 MiB of JSON can take seconds. Called once."""
 
-    To read it is part of the job: 25 MiB of JSON can take seconds.
-    """
+
+def run_cells(
+    read: Read, executor: Executor, clock: Clock
+) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
+    """Run the notebook; return what has become of it, and how it went."""
     meter = Meter()
     clock.start()
-    nb = nbformat.reads(notebook, as_version=4)
+    nb = read()
     executor.execute_notebook(nb, clock)
     clock.finish()
     died = clock.kernel_ended or executor.broken

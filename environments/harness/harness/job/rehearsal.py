@@ -28,7 +28,11 @@ def rehearse() -> None:
     with kernel.silenced(), kernel.on_stage():
         for _ in range(TIMES):
             executor = Executor.of(kernel, writer, True, BUDGET)
-            nb, outcome = run_cells(text, executor, Clock(kernel, NO_LIMIT, lambda: None))
+            nb, outcome = run_cells(
+                lambda: nbformat.reads(text, as_version=4),
+                executor,
+                Clock(kernel, NO_LIMIT, lambda: None),
+            )
             tell(writer, outcome, nb, executor.dropped)
             if not nb.cells[0].outputs:
                 raise RuntimeError(f"the rehearsal failed: {outcome} {executor.dropped}")

@@ -22,8 +22,12 @@ def can_run() -> bool:
                 if thread == mine:
                     continue
                 with open(f"/proc/{pid}/task/{thread}/stat", "rb") as f:
-                    # The name of the program, in brackets, may hold anything.
-                    if f.read().rpartition(b")")[2].split()[0] in (b"R", b"D"):
+                    # The name of the program, in brackets, may hold anything. D waits for the disk,
+                    # or for a child of vfork.
+                    if f.read().rpartition(b")")[2].split()[0] in (
+                        b"R",
+                        b"D",
+                    ):
                         return True
     return False
 

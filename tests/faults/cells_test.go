@@ -19,8 +19,8 @@ import (
 	"notebox/tests/starter"
 )
 
-// backTime is how long code may not run after a fault of a worker, on a busy machine. An idle one
-// takes less than two seconds.
+// backTime bounds how long no code runs after a fault of a worker. A supervisor that stands still is
+// given ten seconds; the rest is for a busy machine.
 const backTime = 20 * time.Second
 
 // TestG15WorkersUnderLoad: a worker of cells ends, or stands still, while many ask. Who asks has

@@ -75,7 +75,7 @@ func (c *cell) keep() {
 	c.mu.Lock()
 	c.kept = true
 	c.mu.Unlock()
-	c.s.groups.keep(c.number)
+	go c.s.groups.keep(c.number) // for which the kernel may have to wait for all that use groups
 	_ = c.s.link.Send(wire.KindKept, c.number, nil)
 }
 
@@ -176,10 +176,11 @@ func (c *cell) code() int {
 // live returns when no process of the cell is left, and all that it has sent is on its way
 // unless the cell was killed. An error is that the cell never went on.
 func (c *cell) live() error {
-	if err := c.s.groups.make(c.number, c.open); err != nil {
+	limits, err := c.s.groups.make(c.number, c.open)
+	if err != nil {
 		return err
 	}
-	ours, words, err := c.s.zygote.fork(c)
+	ours, words, err := c.s.zygote.fork(c, limits)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"notebox/environments/supervisor/wire"
 )
 
 // What a filter returns, and where it finds what (linux/seccomp.h).
@@ -53,37 +56,56 @@ type rule struct {
 	result    uint32
 }
 
-// compile makes the program of a profile for this machine, as the kernel takes it. It finds
-// the number of a call by halving, so that no call costs more than some ten comparisons.
-func compile(raw []byte) ([]byte, error) {
+// filters are a profile in two programs, as the kernel takes them: what both of them allow is
+// allowed. All of a process's forks have its filter, and a program of hundreds of instructions
+// takes the kernel as long as a fork. So the long one is the zygote's.
+type filters struct {
+	common []byte // all of it, but the calls that walls are built with are allowed
+	own    []byte // of a cell: these calls alone
+}
+
+// compile makes the programs of a profile for this machine.
+func compile(raw []byte) (filters, error) {
 	machine, err := arch.GetInfo(runtime.GOARCH)
 	if err != nil {
-		return nil, err
+		return filters{}, err
 	}
 	var p profile
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, err
+		return filters{}, err
 	}
 	if p.DefaultAction != "SCMP_ACT_ERRNO" {
-		return nil, fmt.Errorf("the default is %s", p.DefaultAction)
+		return filters{}, fmt.Errorf("the default is %s", p.DefaultAction)
 	}
-	rules, err := p.rules(machine)
+	all, err := p.rules(machine)
 	if err != nil {
-		return nil, err
+		return filters{}, err
 	}
-	numbers := make([]uint32, 0, len(rules))
-	for number := range rules {
-		numbers = append(numbers, number)
+	other, own := retErrno|p.DefaultErrnoRet, map[uint32][]rule{}
+	for _, name := range wire.WallCalls {
+		if number, known := machine.SyscallNames[name]; known {
+			own[uint32(number)] = append(all[uint32(number)], rule{result: other})
+			all[uint32(number)] = []rule{{result: retAllow}}
+		}
 	}
-	slices.Sort(numbers)
-	program := []bpf.Instruction{
+	var both filters
+	if both.common, err = assemble(machine, all, other); err == nil {
+		both.own, err = assemble(machine, own, retAllow)
+	}
+	return both, err
+}
+
+// assemble is the program of such rules, with what becomes of other calls. It finds the number of a call
+// by halving, so that no call costs more than some ten comparisons.
+func assemble(machine *arch.Info, rules map[uint32][]rule, other uint32) ([]byte, error) {
+	instructions := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(machine.ID), SkipTrue: 1},
 		bpf.RetConstant{Val: retKill},
 		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
 	}
-	program = append(program, search(numbers, rules, retErrno|p.DefaultErrnoRet)...)
-	encoded, err := bpf.Assemble(program)
+	instructions = append(instructions, search(slices.Sorted(maps.Keys(rules)), rules, other)...)
+	encoded, err := bpf.Assemble(instructions)
 	if err != nil {
 		return nil, err
 	}

@@ -139,14 +139,18 @@ type limit struct{ place, file, value string }
 // have no such limit either.
 var noSwap = []string{"memory.memsw.limit_in_bytes", "memory.swap.max"}
 
-// limit sets limits of the groups of that name.
-func (g *groups) limit(name string, limits []limit) error {
+// limit sets limits of the groups of that name, and returns those that the host has.
+func (g *groups) limit(name string, limits []limit) ([]limit, error) {
+	var set []limit
 	for _, l := range limits {
-		if err := write(g.path(l.place, name, l.file), l.value); err != nil && !l.notCounted(err) {
-			return err
+		switch err := write(g.path(l.place, name, l.file), l.value); {
+		case err == nil:
+			set = append(set, l)
+		case !l.notCounted(err):
+			return nil, err
 		}
 	}
-	return nil
+	return set, nil
 }
 
 // notCounted reports whether the host has no such limit.
@@ -164,15 +168,25 @@ func write(path, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// make makes the groups of a cell, with its limits.
-func (g *groups) make(cell uint32, o wire.Open) error {
+// make makes the groups of a cell, with its limits. It returns what code is shown of them, by files
+// below /sys/fs/cgroup.
+func (g *groups) make(cell uint32, o wire.Open) (map[string]string, error) {
 	if err := g.mkdir(name(cell)); err != nil {
-		return err
+		return nil, err
 	}
-	if err := g.limit(name(cell), g.limits(o)); err != nil || !g.unified {
-		return err
+	set, err := g.limit(name(cell), g.limits(o))
+	if err != nil {
+		return nil, err
 	}
-	return os.Chmod(g.path("", name(cell), "cgroup.procs"), mayBeJoined)
+	shown := map[string]string{}
+	for _, l := range set {
+		shown[filepath.Join(l.place, l.file)] = l.value
+	}
+	if !g.unified {
+		return shown, nil
+	}
+	shown["cgroup.controllers"] = "cpu memory pids" // by which programs know version 2
+	return shown, os.Chmod(g.path("", name(cell), "cgroup.procs"), mayBeJoined)
 }
 
 // limits are those of a cell, as the kernel shows them. On version 2 the others go on if a process

@@ -27,10 +27,16 @@ func TestWithoutAccountingOfSwap(t *testing.T) {
 			require.NoError(t, os.WriteFile(g.path(controller, "cell-1", file), nil, 0o644))
 		}
 	}
-	require.NoError(t, g.make(1, wire.Open{Memory: 1 << 20, CPUs: 0.5, Pids: 9}))
+	shown, err := g.make(1, wire.Open{Memory: 1 << 20, CPUs: 0.5, Pids: 9})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{
+		"memory/memory.limit_in_bytes": "1048576", "memory/memory.swappiness": "0", "cpu/cpu.cfs_period_us": "100000",
+		"cpu/cpu.cfs_quota_us": "50000", "pids/pids.max": "9",
+	}, shown, "what code sees is what is in force")
 	limit, err := os.ReadFile(g.path("memory", "cell-1", "memory.limit_in_bytes"))
 	require.NoError(t, err)
 	require.Equal(t, "1048576", string(limit))
 	require.NoFileExists(t, filepath.Join(g.path("memory", "cell-1"), "memory.memsw.limit_in_bytes"))
-	require.Error(t, g.make(2, wire.Open{}), "a limit that any host has is not there")
+	_, err = g.make(2, wire.Open{})
+	require.Error(t, err, "a limit that any host has is not there")
 }

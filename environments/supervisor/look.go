@@ -116,8 +116,8 @@ func (l *lookout) rights(pid int) (code bool) {
 	}
 	filters, _ := strconv.Atoi(its["Seccomp_filters"])
 	workers, _ := strconv.Atoi(own["Seccomp_filters"])
-	if _, told := own["Seccomp_filters"]; its["Seccomp"] != "2" || told && filters <= workers {
-		l.miss(wire.WallSeccomp, "a process of the cell has no filter of its own")
+	if _, told := own["Seccomp_filters"]; its["Seccomp"] != "2" || told && filters < workers+2 {
+		l.miss(wire.WallSeccomp, "a process of the cell does not have both filters")
 	}
 	return code
 }

@@ -190,7 +190,7 @@ func (s *supervisor) handle(m wire.Message, fail func(error)) error {
 }
 
 func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
-	filter, err := compile(setup.Seccomp)
+	filters, err := compile(setup.Seccomp)
 	if err != nil {
 		return wire.Missed(wire.WallSeccomp, err)
 	}
@@ -198,7 +198,7 @@ func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 	if err != nil {
 		return wire.Missed(wire.WallGroups, err)
 	}
-	zygote, err := startZygote(setup, filter, groups)
+	zygote, err := startZygote(setup, filters, groups)
 	if err != nil {
 		return fmt.Errorf("zygote: %w", err)
 	}

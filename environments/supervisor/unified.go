@@ -32,7 +32,7 @@ func newUnified(folder string, setup wire.Setup) (*groups, error) {
 	if err := g.mkdir(leaf); err != nil {
 		return nil, err
 	}
-	if err := g.limit("", []limit{
+	if _, err := g.limit("", []limit{
 		{file: leaf + "/cgroup.procs", value: "0"}, // whoever writes it
 		{file: "cgroup.subtree_control", value: "+cpu +memory +pids"},
 		{file: leaf + "/memory.max", value: strconv.FormatInt(setup.Memory, 10)},

@@ -34,7 +34,8 @@ func TestUnified(t *testing.T) {
 	require.Equal(t, strconv.Itoa(1<<30), read(t, g.path("", leaf, "memory.max")))
 
 	const memory = 64 << 20
-	require.NoError(t, g.make(1, wire.Open{Memory: memory, CPUs: 0.5, Pids: 20}))
+	_, err = g.make(1, wire.Open{Memory: memory, CPUs: 0.5, Pids: 20})
+	require.NoError(t, err)
 	group := func(file string) string { return read(t, g.path("", name(1), file)) }
 	require.NoError(t, g.hold(1, nil, wire.Open{Memory: memory, CPUs: 0.5, Pids: 20}))
 	require.Positive(t, g.chargedToWorker())

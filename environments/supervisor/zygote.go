@@ -42,7 +42,7 @@ type zygote struct {
 type birth struct {
 	Cell   uint32            `json:"cell"`
 	Mounts map[string]string `json:"mounts"`
-	Group  string            `json:"group"`
+	Limits map[string]string `json:"limits"` // by files below /sys/fs/cgroup
 }
 
 // common is what the zygote is told, and with it each cell. The JSON names are those of the
@@ -50,19 +50,20 @@ type birth struct {
 type common struct {
 	Kernel   string            `json:"kernel"`
 	Modules  []string          `json:"modules"`
-	Filter   []byte            `json:"filter"`
+	Filter   []byte            `json:"filter"`       // of everything
+	Own      []byte            `json:"cells_filter"` // of cells
 	Masked   []string          `json:"masked"`
 	ReadOnly []string          `json:"read_only"`
 	Sysctls  map[string]string `json:"sysctls"`
 	Groups   map[string]string `json:"groups"`
 }
 
-func commonOf(s wire.Setup, filter []byte, groups map[string]string) common {
-	return common{Kernel: s.Kernel, Modules: s.Modules, Filter: filter, Masked: s.Masked, ReadOnly: s.ReadOnly, Sysctls: s.Sysctls, Groups: groups}
+func commonOf(s wire.Setup, f filters, groups map[string]string) common {
+	return common{Kernel: s.Kernel, Modules: s.Modules, Filter: f.common, Own: f.own, Masked: s.Masked, ReadOnly: s.ReadOnly, Sysctls: s.Sysctls, Groups: groups}
 }
 
 // startZygote returns when it has imported everything.
-func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
+func startZygote(setup wire.Setup, f filters, g *groups) (*zygote, error) {
 	fd, theirs, err := control(startTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("socketpair: %w", err)
@@ -88,7 +89,7 @@ func startZygote(setup wire.Setup, filter []byte, g *groups) (*zygote, error) {
 	if err != nil {
 		return nil, wire.Missed(wire.WallUser, err)
 	}
-	message, err := json.Marshal(commonOf(setup, filter, g.own))
+	message, err := json.Marshal(commonOf(setup, f, g.own))
 	if err == nil {
 		err = z.send(message, nil)
 	}
@@ -221,7 +222,7 @@ func (z *zygote) forget(number uint32) {
 
 // fork has a cell forked that has one end of a new stream, and of a pipe for its last words.
 // It returns this side's ends.
-func (z *zygote) fork(c *cell) (*net.UnixConn, *os.File, error) {
+func (z *zygote) fork(c *cell, limits map[string]string) (*net.UnixConn, *os.File, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("socketpair: %w", err)
@@ -253,7 +254,7 @@ func (z *zygote) fork(c *cell) (*net.UnixConn, *os.File, error) {
 	z.mu.Lock()
 	z.cells[c.number] = c
 	z.mu.Unlock()
-	message, err := json.Marshal(birth{Cell: c.number, Mounts: c.open.Mounts, Group: name(c.number)})
+	message, err := json.Marshal(birth{Cell: c.number, Mounts: c.open.Mounts, Limits: limits})
 	if err == nil {
 		err = z.send(message, unix.UnixRights(rights...))
 	}

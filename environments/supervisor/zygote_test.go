@@ -20,7 +20,7 @@ func TestZygoteHasNoToken(t *testing.T) {
 	message, err := json.Marshal(commonOf(wire.Setup{
 		Name: "worker", Token: token, Modules: []string{"numpy"}, Masked: []string{"/proc/keys"}, ReadOnly: []string{"/proc/sys"},
 		Sysctls: map[string]string{"net.core.a": "1"}, Seccomp: json.RawMessage(`{}`),
-	}, []byte("filter"), map[string]string{"cpu": "/run/groups/cpu"}))
+	}, filters{[]byte("common"), []byte("own")}, map[string]string{"cpu": "/run/groups/cpu"}))
 	require.NoError(t, err)
 	var have map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(message, &have))
@@ -28,7 +28,7 @@ func TestZygoteHasNoToken(t *testing.T) {
 	for name := range have {
 		fields = append(fields, name)
 	}
-	require.ElementsMatch(t, []string{"kernel", "modules", "filter", "masked", "read_only", "sysctls", "groups"}, fields, "those of Setup in harness/cell/zygote.py")
+	require.ElementsMatch(t, []string{"kernel", "modules", "filter", "cells_filter", "masked", "read_only", "sysctls", "groups"}, fields, "those of Setup in harness/cell/zygote.py")
 	encoded, err := json.Marshal(token)
 	require.NoError(t, err)
 	require.NotContains(t, string(message), string(token))
@@ -47,7 +47,7 @@ func TestZygoteThatIsStopped(t *testing.T) {
 	for err == nil {
 		var ours *net.UnixConn
 		var words *os.File
-		if ours, words, err = z.fork(c); err == nil {
+		if ours, words, err = z.fork(c, nil); err == nil {
 			t.Cleanup(func() { ours.Close(); words.Close() })
 		}
 	}

@@ -32,11 +32,6 @@ const (
 	workerPids = 1024
 )
 
-// builders are the system calls that walls are built with. A sandbox may not make them.
-var builders = []string{
-	"clone", "clone3", "mount", "pivot_root", "sethostname", "setns", "umount2", "unshare",
-}
-
 var _ runner.Host = (*Engine)(nil)
 
 // StartWorker implements runner.Host.
@@ -201,14 +196,14 @@ func workerProfile() (string, error) {
 		if err := json.Unmarshal(rule["names"], &names); err != nil {
 			return "", err
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(builders, name) })
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(supervision.WallCalls, name) })
 		if len(names) > 0 {
 			if err := add(rule, names); err != nil {
 				return "", err
 			}
 		}
 	}
-	if err := add(map[string]json.RawMessage{"action": json.RawMessage(`"SCMP_ACT_ALLOW"`)}, builders); err != nil {
+	if err := add(map[string]json.RawMessage{"action": json.RawMessage(`"SCMP_ACT_ALLOW"`)}, supervision.WallCalls); err != nil {
 		return "", err
 	}
 	var err error

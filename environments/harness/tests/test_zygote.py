@@ -38,12 +38,16 @@ def test_no_thread_is_missing_in_a_fork() -> None:
 def test_setup_is_what_the_supervisor_says() -> None:
     """As environments/supervisor/zygote.go writes it."""
     told = {
+        "kernel": "python3",
         "modules": None,
         "filter": "AAE=",
+        "cells_filter": "AA==",
         "masked": ["/proc/keys"],
         "read_only": [],
         "sysctls": None,
         "groups": {"cpu": "/run"},
     }
     setup = walls.Setup.read(json.dumps(told).encode())
-    assert setup == walls.Setup(b"\x00\x01", masked=["/proc/keys"], groups={"cpu": "/run"})
+    assert setup == walls.Setup(
+        "python3", b"\x00\x01", b"\x00", masked=["/proc/keys"], groups={"cpu": "/run"}
+    )

@@ -29,6 +29,11 @@ func Walls() []Wall {
 	}
 }
 
+// WallCalls are the system calls that walls are built with. A worker may make them, and no cell.
+var WallCalls = []string{
+	"clone", "clone3", "mount", "pivot_root", "sethostname", "setns", "umount2", "unshare",
+}
+
 // Missing is a wall that cells do not have, as an error.
 type Missing struct {
 	Wall Wall   `json:"wall"`

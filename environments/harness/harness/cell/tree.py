@@ -21,9 +21,10 @@ from harness.cell.kernelcalls import (
     pivot_root,
     restrict,
 )
+from harness.system import cgroup
 from harness.system.places import DATA, HARNESS
 
-GROUPS = "/.groups"  # the worker's control groups, for a cell to take its own from
+GROUPS = "/.groups"  # the worker's control groups, for a harness to open its own
 EMPTY = "/.empty"  # a folder without anything
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {
@@ -60,8 +61,8 @@ def build(groups: dict[str, str], masked: list[str]) -> None:
         os.makedirs(root + folder)
         bind(folder, root + folder)
     mount("tmpfs", root + GROUPS, "tmpfs", _QUIET, "size=64k")
+    os.makedirs(root + cgroup.ROOT)
     for controller, folder in groups.items():
-        os.makedirs(f"{root}/sys/fs/cgroup/{controller}")
         of_worker = root + group(controller)
         os.mkdir(of_worker)
         bind(folder, of_worker)

@@ -27,6 +27,7 @@ from harness.cell.kernelcalls import (
     restrict,
     unmount,
 )
+from harness.system import cgroup
 
 HOST = "sandbox"
 PTYS = 32  # as runner/docker has it
@@ -41,7 +42,8 @@ class Setup:
     """What all cells have in common."""
 
     kernel: str  # the name of a kernelspec
-    filter: bytes  # a program for seccomp
+    filter: bytes  # a program for seccomp, of the zygote and all that come from it
+    cells_filter: bytes  # one more, of cells: the calls that walls are built with
     modules: list[str] = field(default_factory=list)  # that a kernel of Python has imported
     masked: list[str] = field(default_factory=list)
     read_only: list[str] = field(default_factory=list)
@@ -52,7 +54,8 @@ class Setup:
     def read(cls, message: bytes) -> Setup:
         """Read what the supervisor says: a field that it has nothing for is null."""
         told = {name: value for name, value in json.loads(message).items() if value is not None}
-        return cls(**{**told, "filter": base64.b64decode(told["filter"])})
+        programs = {n: base64.b64decode(told[n]) for n in ("filter", "cells_filter")}
+        return cls(**{**told, **programs})
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Birth:
 
     cell: int
     mounts: dict[str, str]  # file systems in memory, by folder, with their options
-    group: str  # the name of its control groups
+    limits: dict[str, str]  # of its control groups, by files below /sys/fs/cgroup
 
 
 # What the kernel counts for all cells of a worker together. None of them gets more than a part.
@@ -126,11 +129,24 @@ def build(setup: Setup, birth: Birth) -> None:
     pts = f"newinstance,ptmxmode=0666,mode=0620,max={PTYS}"
     mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts)
     mount("mqueue", "/dev/mqueue", "mqueue", _QUIET)
-    begin("control_groups")
-    for controller in setup.groups:
-        bind(f"{tree.group(controller)}/{birth.group}", f"/sys/fs/cgroup/{controller}")
+    _show(birth.limits)
     unmount(tree.GROUPS)
     begin("")
+
+
+def _show(limits: dict[str, str]) -> None:
+    """Have code see its limits where programs look for them, in files that are only that.
+
+    In a control group's own files it could keep the kernel from making groups for others: who
+    reads them and who makes one wait for each other.
+    """
+    mount("tmpfs", cgroup.ROOT, "tmpfs", _QUIET, "size=64k,nr_inodes=32,mode=755")
+    for name, value in limits.items():
+        path = f"{cgroup.ROOT}/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(value + "\n")
+    restrict(cgroup.ROOT, _QUIET | MS_RDONLY)
 
 
 def confine(setup: Setup) -> None:
@@ -139,9 +155,7 @@ def confine(setup: Setup) -> None:
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     call("capset", header, struct.pack("6I", _KEPT, _KEPT, 0, 0, 0, 0))
     call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    begin("seccomp")
-    _confine(setup.filter)
-    begin("")
+    filter_calls(setup.cells_filter)
 
 
 def set_value(name: str, value: str) -> None:
@@ -165,11 +179,14 @@ def _mask(path: str) -> None:
         bind(tree.EMPTY if stat.S_ISDIR(mode) else "/dev/null", path)
 
 
-def _confine(program: bytes) -> None:
-    """Have a program decide about each system call of this process and of all that it starts."""
+def filter_calls(program: bytes) -> None:
+    """Have a program decide, too, about each system call of this process and of all that it
+    starts."""
+    begin("seccomp")
     held = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("@HP", len(program) // 8, ctypes.addressof(held))
     call("prctl", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, head, 0, 0)
+    begin("")
 
 
 _KEPT = 1 << 6 | 1 << 7  # SETGID and SETUID of linux/capability.h

@@ -6,10 +6,18 @@ of the Linux kernel.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 ROOT = "/sys/fs/cgroup"
+
+# Below ROOT, of version 2 and 1; the folder of version 1 is that of a controller.
+_UNIFIED = ("cpu.stat", "memory.peak", "memory.current", "memory.events")
+_MEMORY_PEAK, _MEMORY_OOM = "memory/memory.max_usage_in_bytes", "memory/memory.oom_control"
+_CPU = ("cpuacct/cpuacct.usage", "cpu,cpuacct/cpuacct.usage")
+_held: dict[str, int] = {}  # descriptors, by path
 
 
 @dataclass(frozen=True)
@@ -31,8 +39,8 @@ def read(root: str = ROOT) -> Usage:
         )
     return Usage(
         cpu_ns=cpu_ns(root),
-        peak_memory=_number(f"{root}/memory/memory.max_usage_in_bytes"),
-        oom_kills=_field(f"{root}/memory/memory.oom_control", b"oom_kill"),
+        peak_memory=_number(f"{root}/{_MEMORY_PEAK}"),
+        oom_kills=_field(f"{root}/{_MEMORY_OOM}", b"oom_kill"),
     )
 
 
@@ -40,7 +48,17 @@ def cpu_ns(root: str = ROOT) -> int:
     """Return cpu_ns alone."""
     if _is_unified(root):
         return _field(f"{root}/cpu.stat", b"usage_usec") * 1000
-    return _number(f"{root}/cpuacct/cpuacct.usage") or _number(f"{root}/cpu,cpuacct/cpuacct.usage")
+    return next(filter(None, (_number(f"{root}/{name}") for name in _CPU)), 0)
+
+
+def hold(folder: Callable[[str], str]) -> list[int]:
+    """Open the counters once for all, below the folder of each controller, which is "" on version 2.
+    Where this process goes they are not at ROOT. Returns the descriptors."""
+    for name in (*_UNIFIED, _MEMORY_PEAK, _MEMORY_OOM, *_CPU):
+        controller, _, file = name.rpartition("/")
+        with contextlib.suppress(FileNotFoundError):
+            _held[f"{ROOT}/{name}"] = os.open(f"{folder(controller)}/{file}", os.O_RDONLY)
+    return list(_held.values())
 
 
 def _is_unified(root: str) -> bool:
@@ -48,6 +66,8 @@ def _is_unified(root: str) -> bool:
 
 
 def _content(path: str) -> bytes:
+    if path in _held:
+        return os.pread(_held[path], _MAX_CONTENT, 0)
     try:
         fd = os.open(path, os.O_RDONLY)
     except OSError:

@@ -223,6 +223,11 @@ def keep_only(keep: Sequence[int]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1):
         os.dup2(null, fd)
+    close_others(keep)
+
+
+def close_others(keep: Sequence[int]) -> None:
+    """Close every descriptor but these and the first three."""
     low = 3
     for fd in sorted(keep):
         os.closerange(low, fd)

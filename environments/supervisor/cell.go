@@ -75,7 +75,7 @@ func (c *cell) keep() {
 	c.mu.Lock()
 	c.kept = true
 	c.mu.Unlock()
-	go c.s.groups.keep(c.number) // for which the kernel may have to wait for all that use groups
+	go c.s.groups.keep(c.number)
 	_ = c.s.link.Send(wire.KindKept, c.number, nil)
 }
 

@@ -134,6 +134,22 @@ func TestTurn(t *testing.T) {
 	require.Equal(t, []uint32{1, 3}, killed)
 }
 
+// TestPingsAreAnsweredInAJam: the control groups of sessions are in use, and cannot be renamed yet.
+func TestPingsAreAnsweredInAJam(t *testing.T) {
+	jam, plain := make(chan struct{}), rename
+	rename = func(from, to string) error { <-jam; return plain(from, to) }
+	t.Cleanup(func() { close(jam) })
+	const cells = 50
+	s := newSupervisor(t, &bytes.Buffer{}, cells)
+	s.groups.own, s.pings = map[string]string{"cpu": t.TempDir()}, make(chan struct{}, 1)
+	for number := uint32(1); number <= cells; number++ {
+		require.NoError(t, s.handle(wire.Message{Kind: wire.KindKeep, Cell: number}, nil))
+		require.True(t, s.cells[number].isKept())
+	}
+	require.NoError(t, s.handle(wire.Message{Kind: wire.KindPing}, nil))
+	require.Len(t, s.pings, 1)
+}
+
 // TestPingsAreAnswered before there is a zygote too.
 func TestPingsAreAnswered(t *testing.T) {
 	service, worker := net.Pipe()

@@ -25,6 +25,9 @@ const (
 	DefaultSpareAfter = 3 * time.Second
 	// lookEvery is how often the engine looks what is missing, or is not used any more.
 	lookEvery = time.Second
+	// aheadAfter is how long an engine has been there when it starts workers that nobody has asked
+	// for yet.
+	aheadAfter = 5 * time.Second
 	// failedPause is how long no spare worker is started after one did not start.
 	failedPause = 30 * time.Second
 	// idleTime is how long a worker stays that has no cell: as long as a by-use stock of the
@@ -59,7 +62,9 @@ type Engine struct {
 	failed  map[kind]time.Time   // when one did not start
 	used    map[kind]time.Time   // when there was one that took cells
 	lost    int                  // workers that ended by themselves
+	ahead   []runner.Environment // that always have a worker
 	adopted map[*cell]bool
+	begun   time.Time
 	closed  bool
 	closing context.Context // of starts
 	close   context.CancelFunc
@@ -91,10 +96,17 @@ type starting struct {
 // New returns an engine on a host. It starts no worker yet.
 func New(host runner.Host, o Options) *Engine {
 	o.Runs, o.Age, o.SpareAfter = cmp.Or(o.Runs, DefaultRuns), cmp.Or(o.Age, DefaultAge), cmp.Or(o.SpareAfter, DefaultSpareAfter)
-	e := &Engine{host: host, options: o, workers: map[place]*starting{}, spares: map[kind]*starting{}, failed: map[kind]time.Time{}, used: map[kind]time.Time{}, earlier: map[string]*starting{}, adopted: map[*cell]bool{}}
+	e := &Engine{host: host, options: o, workers: map[place]*starting{}, spares: map[kind]*starting{}, failed: map[kind]time.Time{}, used: map[kind]time.Time{}, earlier: map[string]*starting{}, adopted: map[*cell]bool{}, begun: time.Now()}
 	e.closing, e.close = context.WithCancel(context.Background())
 	e.work.Go(e.watch)
 	return e
+}
+
+// Ahead has a worker of each of these environments be there, also if nobody has asked for one.
+func (e *Engine) Ahead(environments []runner.Environment) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ahead = environments
 }
 
 // suits reports whether runs of an environment can be cells. Packages of a caller are never
@@ -237,11 +249,28 @@ func (e *Engine) tidy() {
 			e.prepare(s.env)
 		}
 	}
+	e.lookAhead()
 	for kind, s := range e.spares {
 		// Not at once: the worker may have ended by itself, and somebody is about to come.
 		if time.Since(e.used[kind]) >= idleTime && s.started() {
 			delete(e.spares, kind)
 			e.retire(s)
+		}
+	}
+}
+
+// lookAhead has workers be there that nobody has asked for, one after the other. The lock is held.
+func (e *Engine) lookAhead() {
+	if time.Since(e.begun) < aheadAfter {
+		return
+	}
+	for _, env := range e.ahead {
+		if kind := placeOf(env).kind; e.used[kind].IsZero() || e.spares[kind] != nil {
+			e.used[kind] = time.Now()
+			e.prepare(env)
+			if !e.spares[kind].started() {
+				return
+			}
 		}
 	}
 }

@@ -67,6 +67,26 @@ func TestSpare(t *testing.T) {
 	})
 }
 
+// TestAhead: who asks first for a language finds its worker there, and the next one too.
+func TestAhead(t *testing.T) {
+	onFake(t, cells.Options{}, func(t *testing.T, host *fakeHost, e *cells.Engine) {
+		other := fakeEnvironment("")
+		other.Image = "other"
+		e.Ahead([]runner.Environment{fakeEnvironment(""), other})
+		time.Sleep(time.Hour) // longer than a worker stays that nobody uses
+		started, alive := host.counts()
+		require.Equal(t, 2, started)
+		require.Len(t, alive, 2)
+		for range 2 {
+			_, took := startCell(t, e, "")
+			require.Zero(t, took)
+			time.Sleep(time.Hour)
+		}
+		started, alive = host.counts()
+		require.Len(t, alive, 3, "a worker with cells, and one of each that waits: %d were started", started)
+	})
+}
+
 // TestAFullWorkerMakesWay: if cells have all its ids, the next one is in another worker.
 func TestAFullWorkerMakesWay(t *testing.T) {
 	onFake(t, cells.Options{}, func(t *testing.T, host *fakeHost, e *cells.Engine) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/runner/runnertest"
 	"notebox/tests/starter"
 )
 
@@ -62,6 +63,29 @@ func TestG15WorkersUnderLoad(t *testing.T) {
 			s.end()
 		})
 	}
+}
+
+// TestG15SessionInAWorkerThatStandsStill: it is over, and says so. The next one goes well.
+func TestG15SessionInAWorkerThatStandsStill(t *testing.T) {
+	if os.Getenv("NOTEBOX_TEST_ISOLATION") == "container" {
+		t.Skip("there are no workers: runs have containers")
+	}
+	t.Parallel()
+	s := newService(t, "", "--isolation", "cell", "--pool-size", "1").start()
+	id := s.open()
+	s.step(id, runnertest.CellSet)
+	signalling("STOP", "supervisor")(t, s.worker(""))
+	stopped := time.Now()
+	a := s.inSession(id, runnertest.CellGet)
+	require.NoError(t, a.err)
+	require.Equal(t, http.StatusGone, a.status, "%s", a.body)
+	require.Less(t, time.Since(stopped), backTime)
+	s.requireNoSession(id, http.StatusGone)
+	next := s.open()
+	s.step(next, runnertest.CellSet)
+	s.step(next, runnertest.CellGet)
+	s.closeSession(next)
+	s.end()
 }
 
 // asked is one request of several.

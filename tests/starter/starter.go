@@ -135,6 +135,7 @@ func Launch(o Options) (*Process, error) {
 	}
 	cmd, err := o.command(program, append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--service-id", o.ID,
+		"--languages-ahead=false", // which costs time, and few tests need
 		"--state-dir", filepath.Join(o.Folder, "state"), "--storage", "file://" + filepath.ToSlash(filepath.Join(o.Folder, "files")),
 	}, slices.Concat(isolation(), o.Flags)...))
 	if err != nil {

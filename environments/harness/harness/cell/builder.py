@@ -48,6 +48,7 @@ def begin(control: socket.socket, setup: walls.Setup) -> tuple[int, socket.socke
     try:
         ours.close()
         warm.skeleton()  # so that the home of a cell is made from memory
+        pages.gather()
         pages.share()
         _serve(control, theirs, setup)
     except BaseException:  # noqa: BLE001 - a fork must never return

@@ -27,7 +27,7 @@ def immortalize() -> int:
         return 0
     gc.unfreeze()  # or those that are frozen would not be among them
     seen: set[int] = set()
-    level: list[Any] = gc.get_objects()
+    level: list[Any] = [thing for thing in gc.get_objects() if _is_counted(thing)]
     apart: set[int] = set()
     apart |= {id(seen), id(level), id(apart)}  # what grows while it is looked at
     for _ in range(_MOST_LEVELS):
@@ -37,7 +37,8 @@ def immortalize() -> int:
         if not new:
             break
         # Also what the collector does not know, as it refers to nothing: text, numbers, code.
-        level = [thing for thing in gc.get_referents(*new) if id(thing) not in seen]
+        others = gc.get_referents(*new)
+        level = [thing for thing in others if _is_counted(thing) and id(thing) not in seen]
     count = ctypes.c_uint32.from_address
     made = 0
     for address in seen:
@@ -45,6 +46,10 @@ def immortalize() -> int:
             field.value = _IMMORTAL
             made += 1
     return made
+
+
+def _is_counted(thing: object) -> bool:
+    return sys.getrefcount(thing) < _COUNTED_LESS
 
 
 def _works() -> bool:

@@ -14,6 +14,7 @@ import ctypes
 import gc
 import mmap
 import struct
+import sys
 from collections.abc import Iterator
 
 from harness.cell import immortal
@@ -41,6 +42,16 @@ def reserve() -> list[object]:
     return objects[:: _ARENA // _LARGEST * 9 // 10]  # one in each arena
 
 
+def gather() -> None:
+    """Have what comes from now on be together, and not in the gaps between what there is, nor in
+    the place of what ends later: that is there for ever now."""
+    gc.collect()
+    sys._clear_internal_caches()  # or names that only these know would end later
+    immortal.immortalize()
+    gc.collect()  # which drops what is kept of objects that have ended, for new ones
+    fill()
+
+
 def share() -> None:
     """Prepare the objects that there are for being shared with forks."""
     gc.collect()
@@ -54,16 +65,17 @@ _filled: list[object] = []
 
 
 def fill() -> None:
-    """Fill the gaps between objects, so that new ones are together, in an arena of their own."""
+    """Fill the gaps between objects, so that new ones are in an arena of their own."""
     before = list(_writable())
     # In this order: the largest ones take all that is left of arenas, and the others then what
     # is left of pools.
     for size in range(_LARGEST, 0, -_STEP):
         count = _POOL // size if size < _LARGEST else _ARENA // size
-        while True:
-            _filled.extend([_object(size, number) for number in range(count)])
-            if not any(start <= id(_filled[-1]) < end for start, end in before):
-                break
+        inside = True
+        while inside:
+            batch = [_object(size, number) for number in range(count)]
+            _filled.extend(batch)
+            inside = any(start <= id(thing) < end for thing in batch for start, end in before)
 
 
 def _object(size: int, number: int) -> object:

@@ -141,7 +141,11 @@ def _build_kernel(modules: list[str], harness: Any) -> None:
     from harness.kernel.application import IPKernelApp
 
     IPKernelApp.modules = modules
-    prepared.IPKernelApp.instance().prepare()
+    app = prepared.IPKernelApp.instance()
+    app.prepare()
+    harness.rehearse()
+    pages.gather()
+    app.rehearse()
     harness.rehearse()
     IPKernelApp.not_of_kernels = start.of_harness()
 

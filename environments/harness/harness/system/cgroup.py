@@ -52,8 +52,8 @@ def cpu_ns(root: str = ROOT) -> int:
 
 
 def hold(folder: Callable[[str], str]) -> list[int]:
-    """Open the counters once for all, below the folder of each controller, which is "" on version 2.
-    Where this process goes they are not at ROOT. Returns the descriptors."""
+    """Open the counters for good, as where this process goes they are not at ROOT: below the folder
+    of each controller, which is "" on version 2. Returns the descriptors."""
     for name in (*_UNIFIED, _MEMORY_PEAK, _MEMORY_OOM, *_CPU):
         controller, _, file = name.rpartition("/")
         with contextlib.suppress(FileNotFoundError):

@@ -80,7 +80,7 @@ func TestAhead(t *testing.T) {
 		for range 2 {
 			_, took := startCell(t, e, "")
 			require.Zero(t, took)
-			time.Sleep(time.Hour)
+			time.Sleep(settled)
 		}
 		started, alive = host.counts()
 		require.Len(t, alive, 3, "a worker with cells, and one of each that waits: %d were started", started)

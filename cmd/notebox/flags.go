@@ -142,7 +142,7 @@ func (s *settings) registerSandboxes(f *flag.FlagSet) {
 	f.StringVar(&s.image, "image", "", "Run Python in this `image`. (default: the image that notebox image prints)")
 	f.StringVar(&s.isolation, "isolation", isolationAuto, "Run code in sandboxes of this `kind`: cell, which is one of many in a container, or container; auto is cell if a probe finds all walls of cells on this host.")
 	f.BoolVar(&s.workerPerKey, "worker-per-key", false, "Let no two API keys have cells in one container.")
-	f.BoolVar(&s.languagesAhead, "languages-ahead", true, "Have a container with cells for each language that has an image, soon after the start, some 45 MB each: the first run of a language waits for nothing but its kernel.")
+	f.BoolVar(&s.languagesAhead, "languages-ahead", true, "Start a container with cells for each language that has an image soon after the service, some 45 MB each: the first run of a language then waits only for its kernel.")
 	f.StringVar(&s.runtime, "sandbox-runtime", "", "Start sandboxes with this OCI `runtime` of the Docker daemon: runsc, kata, crun. (default: the daemon's own)")
 	f.Var(&s.users, "sandbox-users", "Give sandboxes user ids from this range, `FIRST-LAST`: each sandbox that is a container takes two, each container with cells 512. (default: 65536-99999, or 10000-59999 if the daemon remaps users)")
 	f.StringVar(&s.serviceID, "service-id", "", "Mark this service's sandboxes on the Docker daemon with this `id`. (default: a random id in the state folder)")

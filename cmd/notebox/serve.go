@@ -210,19 +210,19 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 		return nil, err
 	}
 	p.installed = newInstalled(p.engine, all)
-	var there []runner.Environment
+	var installed []runner.Environment
 	for _, e := range all {
 		if err := p.engine.CanGive(ctx, executor.LimitsOf(e, p.settings.limits)); err != nil {
 			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
 		}
 		if p.installed.has(e.Name) {
-			there = append(there, executor.EnvironmentOf(e))
+			installed = append(installed, executor.EnvironmentOf(e))
 		} else {
 			p.log.Info("an environment has no image: make images builds them all", "environment", e.Name, "image", e.Image)
 		}
 	}
 	if p.cells != nil && p.settings.languagesAhead {
-		p.cells.Ahead(there)
+		p.cells.Ahead(installed)
 	}
 	return all, nil
 }

@@ -75,7 +75,7 @@ func (c *cell) keep() {
 	c.mu.Lock()
 	c.kept = true
 	c.mu.Unlock()
-	go c.s.groups.keep(c.number)
+	go c.s.groups.keep(c.number) // which is for who looks at the host, so it may come later
 	_ = c.s.link.Send(wire.KindKept, c.number, nil)
 }
 

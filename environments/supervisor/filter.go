@@ -58,10 +58,10 @@ type rule struct {
 
 // filters are a profile in two programs, as the kernel takes them: what both of them allow is
 // allowed. All of a process's forks have its filter, and a program of hundreds of instructions
-// takes the kernel as long as a fork. So the long one is the zygote's.
+// takes the kernel a third of a millisecond. So the long one is the zygote's.
 type filters struct {
 	common []byte // all of it, but the calls that walls are built with are allowed
-	own    []byte // of a cell: these calls alone
+	own    []byte // what each cell adds: it decides about these calls, and allows every other
 }
 
 // compile makes the programs of a profile for this machine.

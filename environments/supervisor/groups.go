@@ -32,6 +32,8 @@ type groups struct {
 	own     map[string]string
 	unified bool     // version 2
 	lock    *os.File // on version 1: of this worker's group
+	// rename is os.Rename, which waits for all that use the hierarchy of groups.
+	rename func(from, to string) error
 }
 
 // newGroups makes this worker's groups.
@@ -45,7 +47,7 @@ func newGroups(folder string, setup wire.Setup) (*groups, error) {
 // newDivided makes a group of that name of each controller, and removes those of workers that
 // are no more.
 func newDivided(folder, name string) (*groups, error) {
-	g := &groups{own: map[string]string{}}
+	g := &groups{own: map[string]string{}, rename: os.Rename}
 	for _, controller := range wire.Controllers {
 		if _, err := os.Stat(filepath.Join(folder, controller, "cgroup.procs")); err != nil {
 			return nil, fmt.Errorf("cgroup v1 with the controller %s: %w", controller, err)
@@ -235,12 +237,9 @@ func (g *groups) keep(cell uint32) {
 		return
 	}
 	for place := range g.own {
-		_ = rename(g.path(place, name(cell)), g.path(place, keptName(cell)))
+		_ = g.rename(g.path(place, name(cell)), g.path(place, keptName(cell)))
 	}
 }
-
-// rename is a test's, or this one, which waits for all that use the hierarchy of groups.
-var rename = os.Rename
 
 func keptName(cell uint32) string { return "session-" + strconv.FormatUint(uint64(cell), 10) }
 

@@ -237,6 +237,11 @@ func (l *lookout) mounts(pid int) {
 			l.miss(wire.WallFiles, "%s is not the cell's own", folder)
 		}
 	}
+	for place, m := range all { // of which one cell's readers keep all others waiting
+		if strings.HasPrefix(m.kind, "cgroup") {
+			l.miss(wire.WallGroups, "there are control groups at %s", place)
+		}
+	}
 	for folder, options := range l.c.open.Mounts {
 		for _, option := range strings.Split(options, ",") {
 			key, _, _ := strings.Cut(option, "=")

@@ -33,7 +33,7 @@ func TestLook(t *testing.T) {
 		{"rights", func(l *lookout) { require.False(t, l.rights(os.Getpid())) }, []wire.Wall{wire.WallUser, wire.WallPrivileges, wire.WallSeccomp}},
 		{"limits", func(l *lookout) { l.limits(os.Getpid()) }, []wire.Wall{wire.WallRlimits}},
 		{"descriptors", func(l *lookout) { l.descriptors(os.Getpid()) }, []wire.Wall{wire.WallDescriptors}},
-		{"mounts", func(l *lookout) { l.mounts(os.Getpid()) }, []wire.Wall{wire.WallFiles, wire.WallTmpfs, wire.WallProc}},
+		{"mounts", func(l *lookout) { l.mounts(os.Getpid()) }, []wire.Wall{wire.WallFiles, wire.WallTmpfs, wire.WallProc, wire.WallGroups}},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			l := newLookout()

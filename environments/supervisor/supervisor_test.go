@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -134,20 +135,44 @@ func TestTurn(t *testing.T) {
 	require.Equal(t, []uint32{1, 3}, killed)
 }
 
+// kinds are those of the messages that are written.
+type kinds chan wire.Kind
+
+func (k kinds) Write(message []byte) (int, error) {
+	k <- wire.Kind(message[0])
+	return len(message), nil
+}
+
 // TestPingsAreAnsweredInAJam: the control groups of sessions are in use, and cannot be renamed yet.
 func TestPingsAreAnsweredInAJam(t *testing.T) {
-	jam, plain := make(chan struct{}), rename
-	rename = func(from, to string) error { <-jam; return plain(from, to) }
-	t.Cleanup(func() { close(jam) })
 	const cells = 50
 	s := newSupervisor(t, &bytes.Buffer{}, cells)
-	s.groups.own, s.pings = map[string]string{"cpu": t.TempDir()}, make(chan struct{}, 1)
-	for number := uint32(1); number <= cells; number++ {
-		require.NoError(t, s.handle(wire.Message{Kind: wire.KindKeep, Cell: number}, nil))
-		require.True(t, s.cells[number].isKept())
+	out, jam, renamed := make(kinds, cells+1), make(chan struct{}), make(chan string, cells)
+	s.link, s.pings = wire.NewLink(out), make(chan struct{}, 1)
+	s.groups.own = map[string]string{"cpu": "groups"}
+	s.groups.rename = func(_, to string) error { <-jam; renamed <- to; return nil }
+	go s.answer()
+	t.Cleanup(func() { close(s.pings) })
+	handled := make(chan error, 1)
+	go func() {
+		var errs []error
+		for number := uint32(1); number <= cells; number++ {
+			errs = append(errs, s.handle(wire.Message{Kind: wire.KindKeep, Cell: number}, nil))
+		}
+		handled <- errors.Join(append(errs, s.handle(wire.Message{Kind: wire.KindPing}, nil))...)
+	}()
+	for range cells {
+		require.Equal(t, wire.KindKept, <-out)
 	}
-	require.NoError(t, s.handle(wire.Message{Kind: wire.KindPing}, nil))
-	require.Len(t, s.pings, 1)
+	require.Equal(t, wire.KindPing, <-out)
+	require.NoError(t, <-handled)
+	require.Empty(t, renamed)
+	close(jam)
+	var all []string
+	for range cells {
+		all = append(all, <-renamed)
+	}
+	require.Contains(t, all, "groups/session-50")
 }
 
 // TestPingsAreAnswered before there is a zygote too.

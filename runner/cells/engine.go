@@ -265,12 +265,15 @@ func (e *Engine) lookAhead() {
 		return
 	}
 	for _, env := range e.ahead {
-		if kind := placeOf(env).kind; e.used[kind].IsZero() || e.spares[kind] != nil {
-			e.used[kind] = time.Now()
-			e.prepare(env)
-			if !e.spares[kind].started() {
-				return
-			}
+		kind := placeOf(env).kind
+		isIts := func(at place) bool { return at.kind == kind }
+		if e.spares[kind] == nil && slices.ContainsFunc(slices.Collect(maps.Keys(e.workers)), isIts) {
+			continue
+		}
+		e.used[kind] = time.Now()
+		e.prepare(env)
+		if s := e.spares[kind]; s != nil && !s.started() {
+			return
 		}
 	}
 }

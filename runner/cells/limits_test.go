@@ -80,7 +80,7 @@ print({"memory": memory, "with swap": swap, "pids": pids, "cores": quota / perio
 unified = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
 own = {"", "memory", "cpu", "cpuacct", "pids"} if not unified else {""}
 paths = {line.rstrip().split(":")[2] for line in open("/proc/self/cgroup") if own & set(line.split(":")[1].split(","))}
-kinds = [line.split(" - ")[1].split()[0] for line in open("/proc/self/mountinfo") if " /sys/fs/cgroup" in line]
+kinds = [line.split(" - ")[1].split()[0] for line in open("/proc/self/mountinfo") if " /sys/fs/cgroup" in line or "- cgroup" in line]
 written = []
 for path, folders, files in os.walk("/sys/fs/cgroup"):
     for file in files:

@@ -82,6 +82,8 @@ func TestAhead(t *testing.T) {
 			require.Zero(t, took)
 			time.Sleep(settled)
 		}
+		host.kill(2) // which is the other language's
+		time.Sleep(settled)
 		started, alive = host.counts()
 		require.Len(t, alive, 3, "a worker with cells, and one of each that waits: %d were started", started)
 	})

@@ -6,6 +6,8 @@ cgroup-v1/{memory,cpuacct}.rst; the versions in their names are where these chan
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,27 @@ FOLDERS = [
 )
 def test_counters(folder: str, expected: Usage) -> None:
     assert cgroup.read(str(GOLDEN / folder)) == expected
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_held_counters_go_on(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup, "_held", {})
+    monkeypatch.setattr(cgroup, "ROOT", str(tmp_path / "elsewhere"))
+    shutil.copytree(GOLDEN / version, tmp_path / "group")
+    descriptors = cgroup.hold(lambda controller: str(tmp_path / "group" / controller))
+    (tmp_path / "elsewhere").mkdir()
+    if version == "v2":
+        (tmp_path / "elsewhere" / "cgroup.controllers").touch()
+    root = str(tmp_path / "elsewhere")
+    assert cgroup.read(root) == cgroup.read(str(GOLDEN / version))
+    cpu = {"v1": "cpuacct/cpuacct.usage", "v2": "cpu.stat"}[version]
+    (tmp_path / "group" / cpu).write_text({"v1": "7000\n", "v2": "usage_usec 7\n"}[version])
+    assert cgroup.cpu_ns(root) == 7000
+    for descriptor in descriptors:
+        os.close(descriptor)
+    monkeypatch.setattr(cgroup, "_held", {})
+    with pytest.raises(RuntimeError, match="CPU"):
+        cgroup.hold(lambda controller: str(tmp_path / "nowhere" / controller))
 
 
 def test_unreadable(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def reserve() -> list[object]:
 
 
 def gather() -> None:
-    """Have what comes from now on be together, and not in the gaps between what there is, nor in
-    the place of what ends later: that is there for ever now."""
+    """Have what comes from now on be together, and not in the gaps between what there is. All that
+    exists becomes immortal, so nothing of it leaves a gap later."""
     gc.collect()
     sys._clear_internal_caches()  # or names that only these know would end later
     immortal.immortalize()

@@ -129,6 +129,7 @@ def build(setup: Setup, birth: Birth) -> None:
     pts = f"newinstance,ptmxmode=0666,mode=0620,max={PTYS}"
     mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts)
     mount("mqueue", "/dev/mqueue", "mqueue", _QUIET)
+    begin("control_groups")
     _show(birth.limits)
     unmount(tree.GROUPS)
     begin("")
@@ -137,8 +138,7 @@ def build(setup: Setup, birth: Birth) -> None:
 def _show(limits: dict[str, str]) -> None:
     """Have code see its limits where programs look for them, in files that are only that.
 
-    In a control group's own files it could keep the kernel from making groups for others: who
-    reads them and who makes one wait for each other.
+    A process that reads a control group's own files holds up whoever makes or removes a group.
     """
     mount("tmpfs", cgroup.ROOT, "tmpfs", _QUIET, "size=64k,nr_inodes=32,mode=755")
     for name, value in limits.items():

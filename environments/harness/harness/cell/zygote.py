@@ -170,7 +170,7 @@ def start_anew() -> None:
 
 
 def _seed_numpy() -> None:
-    """Give numpy's old generator a state as its own seed() does, in a tenth of the time."""
+    """Give numpy's old generator a state as its own seed() does, in a sixth of the time."""
     key: Any = array.array("I", os.urandom(_KEY_BYTES))
     key[0] = 0x80000000  # so that not all of it is 0
     sys.modules["numpy.random"].set_state(("MT19937", key, len(key) - 1))

@@ -58,6 +58,8 @@ def hold(folder: Callable[[str], str]) -> list[int]:
         controller, _, file = name.rpartition("/")
         with contextlib.suppress(FileNotFoundError):
             _held[f"{ROOT}/{name}"] = os.open(f"{folder(controller)}/{file}", os.O_RDONLY)
+    if not {f"{ROOT}/{name}" for name in (*_CPU, "cpu.stat")} & _held.keys():
+        raise RuntimeError("this cell's control group tells no CPU time")
     return list(_held.values())
 
 

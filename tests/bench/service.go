@@ -50,7 +50,6 @@ func launchService(ctx context.Context, o options, folder, name string, size int
 		ID:      "bench-" + filepath.Base(folder) + "-" + name,
 		Folder:  filepath.Join(folder, name),
 		Flags: slices.Concat([]string{
-			"--languages-ahead=true",
 			// Of one size throughout, so that a full pool is always the same.
 			"--pool-size", strconv.Itoa(size), "--pool-max", strconv.Itoa(size),
 			"--probe-every", "0", // its state is asked for all the time, and a run of /readyz's own would be measured

@@ -21,8 +21,9 @@ def mount(line):
     options = re.sub(rf"([ug]id)=(?!{os.getuid()}\b)\d\d+", r"\1=ROOT", options)  # a cell's, outside
     if point in FILES:
         return f"{flags.split(',')[0]} file of the daemon"
-    if point.startswith("/sys/fs/cgroup") and "size=" not in options:  # else a cell's own files
-        return "/sys/fs/cgroup, of version 1 or 2"
+    if point.startswith("/sys/fs/cgroup"):
+        files = f"{point} {flags} {kind} {root} {options}"  # a cell's own
+        return files if "size=" in options else "/sys/fs/cgroup, of version 1 or 2"
     if point in MASKED or point == "/":
         return f"{point} {flags.split(',')[0]} {kind}"
     if point.startswith(("/proc/", "/sys/")):

@@ -141,11 +141,9 @@ def _build_kernel(modules: list[str], harness: Any) -> None:
     from harness.kernel.application import IPKernelApp
 
     IPKernelApp.modules = modules
-    app = prepared.IPKernelApp.instance()
-    app.prepare()
+    prepared.IPKernelApp.instance().prepare()
     harness.rehearse()
     pages.gather()
-    app.rehearse()
     harness.rehearse()
     IPKernelApp.not_of_kernels = start.of_harness()
 

@@ -254,20 +254,16 @@ class IPKernelApp(application.IPKernelApp):
         plain = self._swap()
         kernelapp.IPKernelApp.initialize(self, ["-f", NO_CONNECTION_FILE, HISTORY])
         self.import_in_shell()
-        self.rehearse()
+        if "pandas" in sys.modules:
+            tabulate()
+        if "matplotlib.backends.backend_agg" in sys.modules:
+            draw()
         gc.collect()
         self.ending.begin()
         self._published = self._swap(plain)
         self._folder = list(_contents(self.ipython_dir))
         self._environment = dict(os.environ.items() - before.items())
         self.info: dict[str, Any] = self.kernel.kernel_info
-
-    def rehearse(self) -> None:
-        """Do what code does most, with the libraries that are imported."""
-        if "pandas" in sys.modules:
-            tabulate()
-        if "matplotlib.backends.backend_agg" in sys.modules:
-            draw()
 
     @classmethod
     def is_prepared(cls) -> bool:

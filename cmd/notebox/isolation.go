@@ -7,6 +7,7 @@ import (
 
 	"notebox/environments"
 	"notebox/executor"
+	"notebox/runner"
 	"notebox/runner/cells"
 	"notebox/server"
 )
@@ -52,6 +53,20 @@ func (p *program) openSandboxes(ctx context.Context, all []environments.Environm
 	p.onClose(engine.Close)
 	p.sandboxes, p.cells = engine, engine
 	return nil
+}
+
+// startAhead has a worker of cells be there for each language that has an image.
+func (p *program) startAhead(all []environments.Environment) {
+	if p.cells == nil || !p.settings.languagesAhead {
+		return
+	}
+	var there []runner.Environment
+	for _, e := range all {
+		if p.installed.has(e.Name) {
+			there = append(there, executor.EnvironmentOf(e))
+		}
+	}
+	p.cells.Ahead(there)
 }
 
 // isolationAfter is what runs have after a probe for cells, which says why there can be none,

@@ -210,20 +210,15 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 		return nil, err
 	}
 	p.installed = newInstalled(p.engine, all)
-	var installed []runner.Environment
 	for _, e := range all {
 		if err := p.engine.CanGive(ctx, executor.LimitsOf(e, p.settings.limits)); err != nil {
 			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
 		}
-		if p.installed.has(e.Name) {
-			installed = append(installed, executor.EnvironmentOf(e))
-		} else {
+		if !p.installed.has(e.Name) {
 			p.log.Info("an environment has no image: make images builds them all", "environment", e.Name, "image", e.Image)
 		}
 	}
-	if p.cells != nil && p.settings.languagesAhead {
-		p.cells.Ahead(installed)
-	}
+	p.startAhead(all)
 	return all, nil
 }
 

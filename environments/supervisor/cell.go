@@ -75,8 +75,11 @@ func (c *cell) keep() {
 	c.mu.Lock()
 	c.kept = true
 	c.mu.Unlock()
-	go c.s.groups.keep(c.number) // which is for who looks at the host, so it may come later
-	_ = c.s.link.Send(wire.KindKept, c.number, nil)
+	asked := c.s.current() // a service that comes later is not answered
+	go func() {
+		c.s.groups.keep(c.number)
+		_ = asked.Send(wire.KindKept, c.number, nil)
+	}()
 }
 
 // attach begins the stream anew. Who comes to a cell that has ended meanwhile is told that.

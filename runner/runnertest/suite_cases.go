@@ -24,7 +24,8 @@ func runCases() []runCase {
 			check: func(t *testing.T, r *ran) {
 				r.requireStdout(t, "hello\n")
 				require.Equal(t, "hello\n", r.executed.Stdout(1))
-				require.Equal(t, []int{0, 1}, []int{r.sink.Events()[0].Cell, r.sink.Events()[1].Cell})
+				events := r.sink.Events() // two, or more if a busy machine sends a line in parts
+				require.Equal(t, []int{0, 1}, []int{events[0].Cell, events[len(events)-1].Cell})
 			},
 		}, {
 			desc:   "displays are updated and cleared",

@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// startTimeout bounds a fork, which takes milliseconds on an idle machine.
-	startTimeout = 10 * time.Second
+	// startTimeout bounds a fork, which takes milliseconds on an idle machine. Others who read
+	// what the kernel tells of mounts can make it take many seconds: that is no fault of the
+	// zygote, and the next worker's would be as late.
+	startTimeout = 30 * time.Second
 	// stoppedEvery is how often a zygote that does not fork is asked whether somebody has
 	// stopped it.
 	stoppedEvery = 250 * time.Millisecond
@@ -26,6 +28,8 @@ const (
 	// endTimeout is how long the first process of a cell may take to end after its harness, and
 	// its last words to come.
 	endTimeout = time.Second
+	// busyPause is between tries to remove groups that stay busy.
+	busyPause = 100 * time.Millisecond
 	// signalled and above are codes of processes that a signal has ended.
 	signalled = 128
 	// piece is how much is read from a cell at one time, bytes.
@@ -128,15 +132,20 @@ func (c *cell) run() {
 		fmt.Fprintf(&c.log, "%v\n", err)
 	}
 	unborn := err != nil
-	var gone wire.Gone
-	if err := c.s.groups.remove(c.number); err != nil {
-		gone.Error = err.Error()
-	}
+	busy := c.s.groups.remove(c.number)
 	select {
 	case <-c.killed:
 	default:
 		c.tellEnd(unborn)
 		<-c.killed
+	}
+	for errors.Is(busy, unix.EBUSY) { // the kernel holds on to a group whose processes have ended
+		time.Sleep(busyPause)
+		busy = c.s.groups.remove(c.number)
+	}
+	var gone wire.Gone
+	if busy != nil {
+		gone.Error = busy.Error()
 	}
 	c.current().Close()
 	c.s.zygote.forget(c.number)

@@ -34,6 +34,7 @@ type groups struct {
 	lock    *os.File // on version 1: of this worker's group
 	// rename is os.Rename, which waits for all that use the hierarchy of groups.
 	rename func(from, to string) error
+	rmdir  func(path string) error // is unix.Rmdir
 }
 
 // newGroups makes this worker's groups.
@@ -47,7 +48,7 @@ func newGroups(folder string, setup wire.Setup) (*groups, error) {
 // newDivided makes a group of that name of each controller, and removes those of workers that
 // are no more.
 func newDivided(folder, name string) (*groups, error) {
-	g := &groups{own: map[string]string{}, rename: os.Rename}
+	g := &groups{own: map[string]string{}, rename: os.Rename, rmdir: unix.Rmdir}
 	for _, controller := range wire.Controllers {
 		if _, err := os.Stat(filepath.Join(folder, controller, "cgroup.procs")); err != nil {
 			return nil, fmt.Errorf("cgroup v1 with the controller %s: %w", controller, err)
@@ -243,15 +244,16 @@ func (g *groups) keep(cell uint32) {
 
 func keptName(cell uint32) string { return "session-" + strconv.FormatUint(uint64(cell), 10) }
 
-// remove removes the groups of a cell that has ended.
+// remove removes the groups of a cell that has ended. One that stays busy is unix.EBUSY: remove is to
+// be called again.
 func (g *groups) remove(cell uint32) error {
 	var all []error
 	for place := range g.own {
 		for _, path := range []string{g.path(place, name(cell)), g.path(place, keptName(cell))} {
-			err := unix.Rmdir(path)
+			err := g.rmdir(path)
 			for tries := 0; err == unix.EBUSY && tries < removeTries; tries++ {
 				time.Sleep(removePause)
-				err = unix.Rmdir(path)
+				err = g.rmdir(path)
 			}
 			if err != nil && err != unix.ENOENT {
 				all = append(all, fmt.Errorf("remove %s: %w", path, err))

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"notebox/environments/supervisor/wire"
 )
@@ -39,4 +43,39 @@ func TestWithoutAccountingOfSwap(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(g.path("memory", "cell-1"), "memory.memsw.limit_in_bytes"))
 	_, err = g.make(2, wire.Open{})
 	require.Error(t, err, "a limit that any host has is not there")
+}
+
+// TestABusyGroup: the service hears that a cell is gone when its groups are, however late the kernel
+// lets go of them.
+func TestABusyGroup(t *testing.T) {
+	var out bytes.Buffer
+	s := newSupervisor(t, &out, 1)
+	var free atomic.Bool
+	asked := 0
+	s.zygote = &zygote{cells: map[uint32]*cell{}}
+	s.groups = &groups{own: map[string]string{"memory": t.TempDir()}, rmdir: func(string) error {
+		asked++
+		if !free.Load() {
+			return unix.EBUSY
+		}
+		return nil
+	}}
+	c := s.cells[1]
+	c.kill()
+	done := make(chan struct{})
+	go func() { c.run(); close(done) }()
+	select {
+	case <-done:
+		require.Fail(t, "it is gone while its group is there")
+	case <-time.After(removeTries*removePause + 2*busyPause):
+	}
+	free.Store(true)
+	<-done
+	require.Greater(t, asked, removeTries+1)
+	have := heard(t, out.Bytes())
+	require.Len(t, have, 1)
+	require.Equal(t, wire.KindGone, have[0].Kind)
+	gone, err := wire.Decode[wire.Gone](have[0])
+	require.NoError(t, err)
+	require.Empty(t, gone.Error)
 }

@@ -28,7 +28,7 @@ func newUnified(folder string, setup wire.Setup) (*groups, error) {
 		return nil, err
 	}
 	_, path, _ := strings.Cut(strings.TrimSpace(string(raw)), "0::") // version 2's line is the last
-	g := &groups{unified: true, own: map[string]string{"": filepath.Join(folder, filepath.Base(path))}}
+	g := &groups{unified: true, rmdir: unix.Rmdir, own: map[string]string{"": filepath.Join(folder, filepath.Base(path))}}
 	if err := g.mkdir(leaf); err != nil {
 		return nil, err
 	}

@@ -188,6 +188,10 @@ func (c *cell) code() int {
 // live returns when no process of the cell is left, and all that it has sent is on its way
 // unless the cell was killed. An error is that the cell never went on.
 func (c *cell) live() error {
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	defer begin()
+	go c.hurry(begun)
 	limits, err := c.s.groups.make(c.number, c.open)
 	if err != nil {
 		return err
@@ -209,6 +213,7 @@ func (c *cell) live() error {
 		<-listened
 	}()
 	process, err := c.admit(ours)
+	begin()
 	if errors.Is(err, errNoHarness) && c.failed() {
 		fmt.Fprintf(&c.log, "%v\n", err)
 		return nil

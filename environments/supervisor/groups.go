@@ -51,6 +51,9 @@ func newDivided(folder, name string) (*groups, error) {
 	g := &groups{own: map[string]string{}, rename: os.Rename, rmdir: unix.Rmdir}
 	for _, controller := range wire.Controllers {
 		if _, err := os.Stat(filepath.Join(folder, controller, "cgroup.procs")); err != nil {
+			if controller == wire.Freezer {
+				continue
+			}
 			return nil, fmt.Errorf("cgroup v1 with the controller %s: %w", controller, err)
 		}
 		g.own[controller] = filepath.Join(folder, controller, name)
@@ -83,6 +86,7 @@ func sweep(folder string) error {
 		}
 		free := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 		if free && time.Since(modified(lock)) > time.Second { // one that begins has not locked yet
+			thaw(filepath.Join(folder, wire.Freezer, filepath.Base(other)))
 			for _, controller := range wire.Controllers {
 				removeTree(filepath.Join(folder, controller, filepath.Base(other)))
 			}

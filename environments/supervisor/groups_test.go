@@ -67,7 +67,7 @@ func TestABusyGroup(t *testing.T) {
 	select {
 	case <-done:
 		require.Fail(t, "it is gone while its group is there")
-	case <-time.After(removeTries*removePause + 2*busyPause):
+	case <-time.After(3 * removeTries * removePause): // each pause is a little longer
 	}
 	free.Store(true)
 	<-done

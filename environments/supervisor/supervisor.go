@@ -18,7 +18,8 @@ type supervisor struct {
 	zygote *zygote
 	setup  wire.Setup
 
-	pings chan struct{} // that have no answer yet
+	pings   chan struct{} // that have no answer yet
+	calming sync.Mutex    // held while cells stand still, and a moment longer
 
 	mu    sync.Mutex
 	link  *wire.Link // to the service that is there
@@ -162,6 +163,9 @@ func (s *supervisor) handle(m wire.Message, fail func(error)) error {
 		case s.pings <- struct{}{}:
 		default: // an answer is under way
 		}
+		return nil
+	case wire.KindCalm:
+		go s.calm()
 		return nil
 	case wire.KindWeigh:
 		go func() { _ = s.current().SendJSON(wire.KindWeight, 0, s.measure()) }()

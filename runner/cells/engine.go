@@ -48,6 +48,8 @@ type Options struct {
 	// 0 is DefaultSpareAfter.
 	SpareAfter time.Duration
 	Log        *slog.Logger
+
+	late func() // is called if a cell takes long to begin
 }
 
 // Engine is a runner.Engine of cells in workers of a Host.
@@ -66,6 +68,7 @@ type Engine struct {
 	adopted map[*cell]bool
 	begun   time.Time
 	closed  bool
+	calming sync.Mutex      // held while workers are told
 	closing context.Context // of starts
 	close   context.CancelFunc
 	work    sync.WaitGroup // starts, and ends of workers that were renewed
@@ -97,6 +100,7 @@ type starting struct {
 func New(host runner.Host, o Options) *Engine {
 	o.Runs, o.Age, o.SpareAfter = cmp.Or(o.Runs, DefaultRuns), cmp.Or(o.Age, DefaultAge), cmp.Or(o.SpareAfter, DefaultSpareAfter)
 	e := &Engine{host: host, options: o, workers: map[place]*starting{}, spares: map[kind]*starting{}, failed: map[kind]time.Time{}, used: map[kind]time.Time{}, earlier: map[string]*starting{}, adopted: map[*cell]bool{}, begun: time.Now()}
+	e.options.late = e.calm
 	e.closing, e.close = context.WithCancel(context.Background())
 	e.work.Go(e.watch)
 	return e

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"notebox/environments/supervisor/wire"
 	"notebox/runner"
 )
 
@@ -93,5 +94,22 @@ func (e *Engine) crowded() {
 	}
 	if len(e.workers) >= manyWorkers && idle > 0 {
 		e.leave(longest)
+	}
+}
+
+// calm has cells with many processes stand still for a moment, in all workers: what they do may be
+// why another one does not begin.
+func (e *Engine) calm() {
+	if !e.calming.TryLock() {
+		return
+	}
+	defer e.calming.Unlock()
+	e.mu.Lock()
+	all := e.all()
+	e.mu.Unlock()
+	for _, s := range all {
+		if s.started() {
+			_ = s.worker.link.Send(wire.KindCalm, 0, nil) // one that has ended has no cells
+		}
 	}
 }

@@ -38,6 +38,7 @@ type worker struct {
 	sandbox runner.Sandbox
 	walls   runner.Walls
 	link    *wire.Link
+	late    func() // a cell takes long to begin
 	log     *slog.Logger
 	ended   chan struct{} // closed when its stream has ended
 
@@ -68,7 +69,7 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	if err != nil {
 		return nil, err
 	}
-	w := newWorker(sandbox, o.Log)
+	w := newWorker(sandbox, o)
 	w.walls = walls
 	up := make(chan struct{})
 	go w.serve(sync.OnceFunc(func() { close(up) }), forget)
@@ -95,8 +96,8 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 	return w, nil
 }
 
-func newWorker(sandbox runner.Sandbox, log *slog.Logger) *worker {
-	return &worker{sandbox: sandbox, link: wire.NewLink(sandbox), log: log, ended: make(chan struct{}), used: time.Now(), cells: map[uint32]*cell{}}
+func newWorker(sandbox runner.Sandbox, o Options) *worker {
+	return &worker{sandbox: sandbox, link: wire.NewLink(sandbox), late: o.late, log: o.Log, ended: make(chan struct{}), used: time.Now(), cells: map[uint32]*cell{}}
 }
 
 // attachWorker comes to a worker of an earlier process. It takes no new cells, and nobody watches
@@ -117,7 +118,7 @@ func attachWorker(ctx context.Context, host runner.Host, id string, o Options, f
 		}
 		return nil, unavailable("a sandbox's worker does not answer", err)
 	}
-	w := newWorker(sandbox, o.Log)
+	w := newWorker(sandbox, o)
 	w.inherited, w.retired = true, make(chan struct{})
 	resumed := make(chan struct{})
 	go w.serve(sync.OnceFunc(func() { close(resumed) }), forget)
@@ -214,6 +215,9 @@ func (w *worker) handle(m wire.Message, up func()) error {
 	switch m.Kind {
 	case wire.KindPing:
 		w.answers.Store(true)
+		return nil
+	case wire.KindLate:
+		go w.late()
 		return nil
 	case wire.KindUp:
 		u, err := wire.Decode[wire.Up](m)

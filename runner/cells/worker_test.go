@@ -95,7 +95,7 @@ func TestWorkerThatHasEnded(t *testing.T) {
 // TestUpTwice: a supervisor that says a thing again does not end the service.
 func TestUpTwice(t *testing.T) {
 	host, supervisor := newFakeHost(t)
-	w := newWorker(host.sandbox, slog.New(slog.DiscardHandler))
+	w := newWorker(host.sandbox, Options{Log: slog.New(slog.DiscardHandler)})
 	up := make(chan struct{})
 	go w.serve(sync.OnceFunc(func() { close(up) }), func(bool) {})
 	link := wire.NewLink(supervisor)
@@ -111,7 +111,7 @@ func TestUpTwice(t *testing.T) {
 // TestNoTwoHaveTheSameIDs: a number whose ids a cell has that is still there is passed over.
 func TestNoTwoHaveTheSameIDs(t *testing.T) {
 	host, supervisor := newFakeHost(t)
-	w := newWorker(host.sandbox, slog.New(slog.DiscardHandler))
+	w := newWorker(host.sandbox, Options{Log: slog.New(slog.DiscardHandler)})
 	w.walls = runner.Walls{FirstUser: 100, Users: 6, Mounts: func(runner.Limits, int) map[string]string { return nil }}
 	go w.serve(func() {}, func(bool) {})
 	go func() { _, _ = io.Copy(io.Discard, supervisor) }()

@@ -4,5 +4,8 @@ package wire
 // version 1 a folder for each of Controllers.
 const GroupsFolder = "/run/groups"
 
+// Freezer is the controller of cgroup v1 by which cells stand still. A host may have none.
+const Freezer = "freezer"
+
 // Controllers of cgroup v1 that cells have groups of.
-var Controllers = []string{"memory", "cpu", "cpuacct", "pids"}
+var Controllers = []string{"memory", "cpu", "cpuacct", "pids", Freezer}

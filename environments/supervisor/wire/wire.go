@@ -34,6 +34,11 @@
 //	→ look, ← looked              Looked, of a cell that runs: which walls it is without
 //	→ weigh, ← weight             Measured, of the worker and all cells
 //
+// A cell that takes long to begin may be held up by what other cells do, in any worker:
+//
+//	← late                        again and again, until the cell has begun
+//	→ calm                        to all workers: cells with many processes stand still for a moment
+//
 // Each side of a cell's stream begins with Window bytes of credit for the other, and gives
 // more as its reader takes what has come. So a cell whose reader is slow holds up itself
 // alone, and the memory of a stream is bounded. What is in the data is nobody's business here.
@@ -69,6 +74,8 @@ const (
 	KindLooked Kind = 'l'
 	KindWeigh  Kind = 'M'
 	KindWeight Kind = 'm' // Measured
+	KindLate   Kind = 'T'
+	KindCalm   Kind = 'B'
 	KindUp     Kind = 'U'
 	KindEnded  Kind = 'E'
 	KindGone   Kind = 'G'

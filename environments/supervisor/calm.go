@@ -1,0 +1,103 @@
+package main
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"notebox/environments/supervisor/wire"
+)
+
+// Whoever makes namespaces and mounts waits for all who read what the kernel says of mounts, which
+// thousands of processes can do without end: a cell then takes half a minute to begin. While those
+// stand still it takes as long as ever.
+const (
+	// lateAfter is far above what a cell takes to begin on an idle host.
+	lateAfter = 250 * time.Millisecond
+	// calmTime is how long cells stand still: several cells begin meanwhile. Then they go on for
+	// calmPause at least.
+	calmTime, calmPause = 500 * time.Millisecond, 500 * time.Millisecond
+	// crowd is how many processes and threads the cells of a worker have together that can hold up
+	// others, and many how many one has that is among them. A kernel that waits has ten.
+	crowd, many = 256, 24
+)
+
+// hurry tells the service that a cell is late, again and again until it has begun.
+func (c *cell) hurry(begun <-chan struct{}) {
+	tick := time.NewTicker(lateAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-begun:
+			return
+		case <-c.killed:
+			return
+		case <-tick.C:
+			_ = c.s.current().Send(wire.KindLate, c.number, nil) // an error shows on the reading side
+		}
+	}
+}
+
+// calm has the cells with many processes stand still for a moment, if there is a crowd.
+func (s *supervisor) calm() {
+	if !s.calming.TryLock() {
+		return
+	}
+	defer s.calming.Unlock()
+	s.mu.Lock()
+	cells, groups := slices.Sorted(maps.Keys(s.cells)), s.groups
+	s.mu.Unlock()
+	if groups == nil || !groups.freezes() {
+		return
+	}
+	all, large := int64(0), []uint32{}
+	for _, cell := range cells {
+		n := number(groups.find(cell, groups.place("pids"), "pids.current"))
+		if all += n; n >= many {
+			large = append(large, cell)
+		}
+	}
+	if all < crowd {
+		return
+	}
+	for _, cell := range large {
+		groups.freeze(cell, true)
+	}
+	time.Sleep(calmTime)
+	for _, cell := range large {
+		groups.freeze(cell, false)
+	}
+	time.Sleep(calmPause)
+}
+
+// The files of a group by which its processes stand still, on version 1 and on version 2, and what
+// is written to them for that, and to have them go on.
+var (
+	frozen1 = [3]string{"freezer.state", "FROZEN", "THAWED"}
+	frozen2 = [3]string{"cgroup.freeze", "1", "0"}
+)
+
+// freezes reports whether the host can have cells stand still.
+func (g *groups) freezes() bool { return g.unified || g.own[wire.Freezer] != "" }
+
+// freeze has a cell stand still, or go on. One that has ended meanwhile has no group.
+func (g *groups) freeze(cell uint32, still bool) {
+	file := frozen1
+	if g.unified {
+		file = frozen2
+	}
+	value := file[2]
+	if still {
+		value = file[1]
+	}
+	_ = write(g.find(cell, g.place(wire.Freezer), file[0]), value)
+}
+
+// thaw has what a worker has left standing still go on, so that it can end.
+func thaw(group string) {
+	files, _ := filepath.Glob(filepath.Join(group, "*", frozen1[0]))
+	for _, file := range files {
+		_ = write(file, frozen1[2])
+	}
+}

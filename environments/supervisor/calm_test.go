@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/environments/supervisor/wire"
+)
+
+// TestCalm: in a crowd, cells with many processes stand still for a moment, and no others.
+func TestCalm(t *testing.T) {
+	for _, c := range []struct {
+		desc  string
+		pids  map[uint32]int
+		still []uint32
+	}{
+		{"a crowd", map[uint32]int{1: 4, 2: 200, 3: many, 4: many - 1, 5: 200}, []uint32{2, 3, 5}},
+		{"no crowd", map[uint32]int{1: 4, 2: 200, 3: 40}, nil},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			var out bytes.Buffer
+			s := newSupervisor(t, &out, uint32(len(c.pids)))
+			folder := t.TempDir()
+			s.groups = &groups{own: map[string]string{"pids": filepath.Join(folder, "pids"), wire.Freezer: filepath.Join(folder, wire.Freezer)}}
+			state := func(cell uint32) string {
+				raw, err := os.ReadFile(s.groups.path(wire.Freezer, name(cell), "freezer.state"))
+				require.NoError(t, err)
+				// As the last of what was written: these are no files of the kernel's.
+				return strings.TrimRight(string(raw), "x")
+			}
+			for cell, n := range c.pids {
+				for place := range s.groups.own {
+					require.NoError(t, os.MkdirAll(s.groups.path(place, name(cell)), 0o755))
+				}
+				require.NoError(t, os.WriteFile(s.groups.path("pids", name(cell), "pids.current"), fmt.Appendln(nil, n), 0o600))
+				require.NoError(t, os.WriteFile(s.groups.path(wire.Freezer, name(cell), "freezer.state"), []byte("xxxxxx"), 0o600))
+			}
+			done := make(chan struct{})
+			go func() { s.calm(); close(done) }()
+			if c.still == nil {
+				<-done
+			} else {
+				time.Sleep(calmTime / 2)
+				s.calm() // another one meanwhile does nothing
+			}
+			for cell := range c.pids {
+				want := ""
+				for _, still := range c.still {
+					if still == cell {
+						want = "FROZEN"
+					}
+				}
+				require.Equal(t, want, state(cell), "cell %d", cell)
+			}
+			<-done
+			for _, cell := range c.still {
+				require.Equal(t, "THAWED", state(cell))
+			}
+		})
+	}
+}
+
+// TestThaw: what a worker that has ended has left standing still goes on.
+func TestThaw(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "session-3", "freezer.state")
+	require.NoError(t, os.Mkdir(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte("FROZEN"), 0o600))
+	thaw(folder)
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "THAWED", string(raw))
+}
+
+// TestLate: the service hears of a cell that is late until it has begun.
+func TestLate(t *testing.T) {
+	var out bytes.Buffer
+	c := newSupervisor(t, &out, 1).cells[1]
+	begun := make(chan struct{})
+	time.AfterFunc(3*lateAfter, func() { close(begun) })
+	c.hurry(begun)
+	have := heard(t, out.Bytes())
+	require.GreaterOrEqual(t, len(have), 2)
+	require.Equal(t, wire.KindLate, have[0].Kind)
+	c.kill()
+	c.hurry(make(chan struct{}))
+}

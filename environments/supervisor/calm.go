@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -19,8 +20,8 @@ const (
 	// calmPause at least.
 	calmTime, calmPause = 500 * time.Millisecond, 500 * time.Millisecond
 	// crowd is how many processes and threads the cells of a worker have together that can hold up
-	// others, and many how many one has that is among them. A kernel that waits has ten.
-	crowd, many = 256, 24
+	// others. A cell with few is none of it: a kernel that waits has ten.
+	crowd, few = 256, 12
 )
 
 // hurry tells the service that a cell is late, again and again until it has begun.
@@ -39,26 +40,23 @@ func (c *cell) hurry(begun <-chan struct{}) {
 	}
 }
 
-// calm has the cells with many processes stand still for a moment, if there is a crowd.
+// calm has the cells with most processes stand still for a moment, so many that the rest is no
+// crowd.
 func (s *supervisor) calm() {
 	if !s.calming.TryLock() {
 		return
 	}
 	defer s.calming.Unlock()
 	s.mu.Lock()
-	cells, groups := slices.Sorted(maps.Keys(s.cells)), s.groups
+	cells, groups := slices.Collect(maps.Keys(s.cells)), s.groups
 	s.mu.Unlock()
 	if groups == nil || !groups.freezes() {
 		return
 	}
-	all, large := int64(0), []uint32{}
-	for _, cell := range cells {
-		n := number(groups.find(cell, groups.place("pids"), "pids.current"))
-		if all += n; n >= many {
-			large = append(large, cell)
-		}
-	}
-	if all < crowd {
+	large := crowded(cells, func(cell uint32) int64 {
+		return number(groups.find(cell, groups.place("pids"), "pids.current"))
+	})
+	if len(large) == 0 {
 		return
 	}
 	for _, cell := range large {
@@ -69,6 +67,24 @@ func (s *supervisor) calm() {
 		groups.freeze(cell, false)
 	}
 	time.Sleep(calmPause)
+}
+
+// crowded are the largest of cells, without which the others have no crowd of processes.
+func crowded(cells []uint32, processes func(cell uint32) int64) (large []uint32) {
+	all, rest := map[uint32]int64{}, int64(0)
+	for _, cell := range cells {
+		all[cell] = processes(cell)
+		rest += all[cell]
+	}
+	slices.SortFunc(cells, func(a, b uint32) int { return cmp.Compare(all[b], all[a]) })
+	for _, cell := range cells {
+		if all[cell] <= few || rest < crowd {
+			break
+		}
+		large = append(large, cell)
+		rest -= all[cell]
+	}
+	return large
 }
 
 // The files of a group by which its processes stand still, on version 1 and on version 2, and what

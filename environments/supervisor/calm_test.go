@@ -21,7 +21,7 @@ func TestCalm(t *testing.T) {
 		pids  map[uint32]int
 		still []uint32
 	}{
-		{"a crowd", map[uint32]int{1: 4, 2: 200, 3: many, 4: many - 1, 5: 200}, []uint32{2, 3, 5}},
+		{"a crowd", map[uint32]int{1: 4, 2: 200, 3: 30, 4: 60, 5: 240}, []uint32{2, 5}},
 		{"no crowd", map[uint32]int{1: 4, 2: 200, 3: 40}, nil},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
@@ -65,6 +65,20 @@ func TestCalm(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCrowded: the largest cells are the crowd, also if each is small, and none that waits is of it.
+func TestCrowded(t *testing.T) {
+	many := func(n int, each int64) (cells []uint32, of func(uint32) int64) {
+		for i := range n {
+			cells = append(cells, uint32(i))
+		}
+		return cells, func(uint32) int64 { return each }
+	}
+	cells, of := many(65, 22)
+	require.Len(t, crowded(cells, of), 54)
+	cells, of = many(200, few)
+	require.Empty(t, crowded(cells, of))
 }
 
 // TestThaw: what a worker that has ended has left standing still goes on.

@@ -10,21 +10,22 @@ import (
 
 	"notebox/agent"
 	"notebox/client"
+	"notebox/terminal"
 )
 
 // issued takes the links of an answer, which may stand in those after it too.
 func (c *Console) issued(a *agent.Answer) {
 	for _, i := range a.Images {
-		c.links.add(i.URL)
+		c.links.Add(i.URL)
 	}
 	for _, f := range a.Files {
-		c.links.add(f.URL)
+		c.links.Add(f.URL)
 	}
 }
 
 // show writes an answer to a terminal, with what belongs to it.
 func (c *Console) show(ctx context.Context, a *agent.Answer) {
-	c.write(c.o.Theme.render(a.Text, c.links, c.columns()) + plain + "\n")
+	c.write(render(c.o.Theme, a.Text, c.links, c.columns()) + terminal.Plain + "\n")
 	if len(a.Images)+len(a.Files) > 0 {
 		c.write("\n")
 	}
@@ -40,15 +41,15 @@ func (c *Console) show(ctx context.Context, a *agent.Answer) {
 
 // named writes where an image or a file is.
 func (c *Console) named(kind, name, size, address, lost string) {
-	line := fmt.Sprintf("%s%s %s%s", bold, kind, defuseLine(name), plain)
+	line := fmt.Sprintf("%s%s %s%s", terminal.Bold, kind, terminal.DefuseLine(name), terminal.Plain)
 	if size != "" {
-		line += " " + dim + size + plain
+		line += " " + terminal.Dim + size + terminal.Plain
 	}
 	switch {
 	case c.links[address]:
-		line += "  " + link(address) + cyan + address + plain + ansi.ResetHyperlink()
+		line += "  " + terminal.Link(address) + terminal.Cyan + address + terminal.Plain + ansi.ResetHyperlink()
 	case lost != "":
-		line += "  " + red + defuseLine(lost) + plain
+		line += "  " + terminal.Red + terminal.DefuseLine(lost) + terminal.Plain
 	}
 	c.write(line + "\n")
 }
@@ -58,17 +59,17 @@ const fetchTime = 20 * time.Second
 
 // picture shows an image where the terminal can.
 func (c *Console) picture(ctx context.Context, address string) {
-	if c.o.Pictures == PicturesOff || c.o.Pictures == "" || !c.links[address] {
+	if c.o.Pictures == terminal.PicturesOff || c.o.Pictures == "" || !c.links[address] {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	raw, err := client.Fetch(ctx, c.o.Client, address, maxPictureBytes)
+	raw, err := client.Fetch(ctx, c.o.Client, address, terminal.MaxPicture)
 	if err == nil {
-		err = c.o.Pictures.write(c.o.Out, raw)
+		err = c.o.Pictures.Write(c.o.Out, raw)
 	}
 	if err != nil {
-		c.write(dim + "(not shown: " + defuseLine(err.Error()) + ")" + plain + "\n")
+		c.write(terminal.Dim + "(not shown: " + terminal.DefuseLine(err.Error()) + ")" + terminal.Plain + "\n")
 	}
 }
 
@@ -76,10 +77,10 @@ func (c *Console) picture(ctx context.Context, address string) {
 // have.
 func plainAnswer(a *agent.Answer) string {
 	var out strings.Builder
-	out.WriteString(strings.TrimSpace(Defuse(a.Text)) + "\n")
+	out.WriteString(strings.TrimSpace(terminal.Defuse(a.Text)) + "\n")
 	add := func(kind, name, address string) {
-		if safeAddress(address) && !strings.Contains(a.Text, address) {
-			fmt.Fprintf(&out, "%s: %s %s\n", kind, defuseLine(name), address)
+		if terminal.SafeAddress(address) && !strings.Contains(a.Text, address) {
+			fmt.Fprintf(&out, "%s: %s %s\n", kind, terminal.DefuseLine(name), address)
 		}
 	}
 	for _, i := range a.Images {

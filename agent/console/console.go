@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"notebox/agent"
+	"notebox/terminal"
 )
 
 // Options are what a Console is made of. Agent, Out and Columns must be set.
@@ -20,8 +21,8 @@ type Options struct {
 	Agent    *agent.Agent
 	Out      io.Writer
 	Columns  func() int // of the terminal
-	Theme    Theme
-	Pictures Pictures
+	Theme    terminal.Theme
+	Pictures terminal.Pictures
 	Client   *http.Client // that gets images; nil: http.DefaultClient
 	// Interrupts ends the answer under way; nil: nothing does but ctx.
 	Interrupts <-chan os.Signal
@@ -35,7 +36,7 @@ type Options struct {
 type Console struct {
 	o     Options
 	talk  *agent.Conversation
-	links links
+	links terminal.Links
 	files []agent.File // for the next question
 }
 
@@ -43,9 +44,9 @@ type Console struct {
 func New(o Options) *Console {
 	o.Client = cmp.Or(o.Client, http.DefaultClient)
 	if o.Plain {
-		o.Out, o.Pictures = stripped{o.Out}, PicturesOff
+		o.Out, o.Pictures = stripped{o.Out}, terminal.PicturesOff
 	}
-	return &Console{o: o, talk: o.Agent.Converse(), links: links{}}
+	return &Console{o: o, talk: o.Agent.Converse(), links: terminal.Links{}}
 }
 
 // Close ends the conversation, and its session if it has one.
@@ -84,7 +85,7 @@ var Commands = []string{"/file ", "/new", "/help", "exit", "quit"}
 // Interact answers lines until they end or ctx does, or one of them says exit.
 func (c *Console) Interact(ctx context.Context, lines Lines) error {
 	if c.o.Greeting != "" {
-		c.write(dim + c.o.Greeting + plain + "\n")
+		c.write(terminal.Dim + c.o.Greeting + terminal.Plain + "\n")
 	}
 	for {
 		line, err := lines.Line(ctx, prompt)
@@ -128,8 +129,8 @@ func (c *Console) renew() {
 	if err := c.talk.Close(); err != nil {
 		c.complain(err.Error())
 	}
-	c.talk, c.links, c.files = c.o.Agent.Converse(), links{}, nil
-	c.write(dim + "A new conversation." + plain + "\n")
+	c.talk, c.links, c.files = c.o.Agent.Converse(), terminal.Links{}, nil
+	c.write(terminal.Dim + "A new conversation." + terminal.Plain + "\n")
 }
 
 // ask answers a question on a terminal.
@@ -138,7 +139,7 @@ func (c *Console) ask(ctx context.Context, text string) {
 	a, err := c.question(ctx, text, true)
 	switch {
 	case errors.Is(err, ErrInterrupted):
-		c.write(dim + "Interrupted." + plain + "\n\n")
+		c.write(terminal.Dim + "Interrupted." + terminal.Plain + "\n\n")
 	case err != nil && ctx.Err() == nil:
 		c.complain(err.Error())
 	case err == nil:
@@ -155,10 +156,10 @@ func (c *Console) question(ctx context.Context, text string, seen bool) (*agent.
 	defer done()
 	var sink agent.Sink
 	if seen {
-		v := &view{spinner: &spinner{w: c.o.Out, columns: c.columns, off: c.o.Plain}, theme: c.o.Theme}
-		v.say("thinking", "")
-		v.begin()
-		defer v.end()
+		v := &view{Spinner: &terminal.Spinner{W: c.o.Out, Columns: c.columns, Off: c.o.Plain}, theme: c.o.Theme}
+		v.Say("thinking", "")
+		v.Begin()
+		defer v.End()
 		sink = v.see
 	}
 	a, err := c.talk.Ask(ctx, agent.Question{Text: text, Files: c.files}, sink)
@@ -226,5 +227,5 @@ func (s stripped) Write(text []byte) (int, error) {
 
 // complain says what went wrong, which may be in the words of others.
 func (c *Console) complain(text string) {
-	c.write(red + Defuse(text) + plain + "\n\n")
+	c.write(terminal.Red + terminal.Defuse(text) + terminal.Plain + "\n\n")
 }

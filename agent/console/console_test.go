@@ -3,7 +3,6 @@ package console
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,9 +20,9 @@ import (
 	"notebox/agent/agenttest"
 	"notebox/agent/provider"
 	"notebox/agent/tool"
+	"notebox/terminal"
+	"notebox/terminal/terminaltest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // sandbox is an agent.Executor that says what the code and the files are.
 type sandbox struct {
@@ -104,7 +103,7 @@ func gallery(t *testing.T) string {
 		if r.Header.Get("Authorization") != "" {
 			t.Error("a key is sent with a link")
 		}
-		_, _ = w.Write(dots(t, 4, 3))
+		_, _ = w.Write(terminaltest.Dots(t, 4, 3))
 	}))
 	t.Cleanup(ts.Close)
 	return ts.URL
@@ -143,7 +142,7 @@ func TestInteract(t *testing.T) {
 				c.want = []string{"answered with status 400", "Again."}
 			}
 			var out bytes.Buffer
-			talk := New(Options{Agent: newAgent(t, models.URL(), sandbox{url}), Out: &out, Columns: columns, Pictures: PicturesKitty})
+			talk := New(Options{Agent: newAgent(t, models.URL(), sandbox{url}), Out: &out, Columns: columns, Pictures: terminal.PicturesKitty})
 			require.NoError(t, talk.Interact(context.Background(), &c.lines))
 			require.NoError(t, talk.Close())
 			for _, want := range c.want {
@@ -159,12 +158,12 @@ func TestInteract(t *testing.T) {
 func TestPlain(t *testing.T) {
 	model := agenttest.New(t, dialogues...)
 	var out bytes.Buffer
-	talk := New(Options{Agent: newAgent(t, model.URL(), sandbox{gallery(t)}), Out: &out, Columns: columns, Pictures: PicturesKitty, Plain: true})
+	talk := New(Options{Agent: newAgent(t, model.URL(), sandbox{gallery(t)}), Out: &out, Columns: columns, Pictures: terminal.PicturesKitty, Plain: true})
 	defer talk.Close()
 	require.NoError(t, talk.Interact(context.Background(), &typed{"six times seven"}))
 	require.Contains(t, out.String(), "ran 6*7")
 	require.Contains(t, out.String(), "file /mnt/data/out.csv 12 bytes")
-	requireHarmless(t, out.String())
+	terminaltest.RequireHarmless(t, out.String())
 }
 
 func TestOnceForPrograms(t *testing.T) {
@@ -174,7 +173,7 @@ func TestOnceForPrograms(t *testing.T) {
 	talk := New(Options{Agent: newAgent(t, model.URL(), sandbox{url}), Out: &out, Columns: columns})
 	defer talk.Close()
 	require.NoError(t, talk.Once(context.Background(), "six times seven", false))
-	requireHarmless(t, out.String())
+	terminaltest.RequireHarmless(t, out.String())
 	require.Equal(t, "It is **42**, by ran 6*7. Not here (`https://elsewhere.example/x`), but [there]("+url+"/out.csv).\n", strings.ReplaceAll(out.String(), "image: plot.png "+url+"\n", ""))
 
 	out.Reset()

@@ -7,7 +7,7 @@
 //  2. While an answer is under way, a view shows what goes on: a spinner, each code with
 //     its syntax highlighted, each outcome, and what the model says between.
 //  3. The answer is Markdown, rendered for the terminal; images are shown by kitty's,
-//     iTerm2's or sixel's protocol where the terminal has one (Detect), and named with
+//     iTerm2's or sixel's protocol where the terminal has one (package terminal), and named with
 //     their links in any case, as are files.
 //
 // What a model or a sandbox says is not trusted with the terminal. Each text is defused

@@ -14,6 +14,7 @@ import (
 	"github.com/docker/go-units"
 
 	"notebox/agent"
+	"notebox/terminal"
 )
 
 // maxFile bounds a file for the sandbox, in bytes: half of what /mnt/data holds.
@@ -57,7 +58,7 @@ func (c *Console) addFile(name string) {
 	}
 	c.files = slices.DeleteFunc(c.files, func(f agent.File) bool { return f.Name == file.Name })
 	c.files = append(c.files, file)
-	c.write(fmt.Sprintf("%s+ /mnt/data/%s%s  %s%s, goes with your next question%s\n", green, defuseLine(file.Name), plain, dim, size(file.Size), plain))
+	c.write(fmt.Sprintf("%s+ /mnt/data/%s%s  %s%s, goes with your next question%s\n", terminal.Green, terminal.DefuseLine(file.Name), terminal.Plain, terminal.Dim, size(file.Size), terminal.Plain))
 }
 
 // expanded replaces ~/ by the home folder.
@@ -92,7 +93,7 @@ func Complete(line string) (all []string) {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !strings.HasPrefix(name, begin) || begin == "" && strings.HasPrefix(name, ".") || Defuse(name) != name {
+		if !strings.HasPrefix(name, begin) || begin == "" && strings.HasPrefix(name, ".") || terminal.Defuse(name) != name {
 			continue
 		}
 		if e.IsDir() {

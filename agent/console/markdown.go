@@ -11,6 +11,7 @@ import (
 	extension "github.com/yuin/goldmark/extension/ast"
 
 	"notebox/agent/internal/markdown"
+	"notebox/terminal"
 )
 
 const (
@@ -31,13 +32,8 @@ var written = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// Theme is how text is coloured.
-type Theme struct {
-	Light bool // the terminal's ground is
-}
-
-// style is text in one of the 256 colours: of a dark ground, and of a light one.
-func (t Theme) style(dark, light string) lipgloss.Style {
+// colour is text in one of the 256 colours: of a dark ground, and of a light one.
+func colour(t terminal.Theme, dark, light string) lipgloss.Style {
 	if t.Light {
 		dark = light
 	}
@@ -45,18 +41,18 @@ func (t Theme) style(dark, light string) lipgloss.Style {
 }
 
 // render sets Markdown for a terminal of so many columns.
-func (t Theme) render(text string, l links, columns int) string {
-	p := page{t, []byte(Defuse(text)), &markdown.Links{}}
+func render(t terminal.Theme, text string, l terminal.Links, columns int) string {
+	p := page{t, []byte(terminal.Defuse(text)), &markdown.Links{}}
 	for address := range l {
 		p.links.Add(address)
 	}
 	set := p.blocks(markdown.Parse(p.source), "\n\n", max(min(columns, maxColumns), minColumns))
-	return l.gate(set)
+	return l.Gate(set)
 }
 
 // page renders a text. Its methods return lines without the last one's end.
 type page struct {
-	Theme
+	terminal.Theme
 	source []byte
 	links  *markdown.Links
 }
@@ -82,7 +78,7 @@ func (p page) block(n ast.Node, width int) string {
 	case *ast.HTMLBlock:
 		return lipgloss.Wrap(markdown.Lines(n, p.source), width, "")
 	case *ast.ThematicBreak:
-		return p.style("240", "249").Render("--------")
+		return colour(p.Theme, "240", "249").Render("--------")
 	case *ast.Blockquote:
 		return p.setIn(n, "│ ", "│ ", "\n\n", width)
 	case *ast.List:
@@ -94,13 +90,13 @@ func (p page) block(n ast.Node, width int) string {
 }
 
 func (p page) heading(n *ast.Heading) string {
-	style := p.style("39", "27").Bold(true)
+	style := colour(p.Theme, "39", "27").Bold(true)
 	switch n.Level {
 	case 1:
-		style = p.style("228", "228").Background(lipgloss.Color("63")).Bold(true)
+		style = colour(p.Theme, "228", "228").Background(lipgloss.Color("63")).Bold(true)
 		return p.inline(n, style) + style.Render(" ")
 	case 6:
-		style = p.style("35", "35")
+		style = colour(p.Theme, "35", "35")
 	}
 	return p.inline(n, style)
 }
@@ -133,7 +129,7 @@ func (p page) list(n *ast.List, width int) string {
 
 // code is a block of code. It is not wrapped, so that it can be copied.
 func (p page) code(n ast.Node, language string) string {
-	code := strings.TrimRight(p.highlight(markdown.Lines(n, p.source), language), "\n")
+	code := strings.TrimRight(p.Highlight(markdown.Lines(n, p.source), language), "\n")
 	return "  " + strings.ReplaceAll(code, "\n", "\n  ")
 }
 
@@ -202,7 +198,7 @@ func (p page) write(out *strings.Builder, parent ast.Node, style lipgloss.Style)
 		case *ast.AutoLink:
 			out.WriteString(p.link(n, string(n.URL(p.source))))
 		case *ast.Image:
-			out.WriteString(styled(p.style("243", "243"), "Image: "+written.Replace(markdown.Plain(n, p.source))+" →"))
+			out.WriteString(styled(colour(p.Theme, "243", "243"), "Image: "+written.Replace(markdown.Plain(n, p.source))+" →"))
 		case *ast.RawHTML:
 			out.WriteString(styled(style, string(n.Segments.Value(p.source))))
 		}
@@ -224,7 +220,7 @@ func (p page) text(text string, style lipgloss.Style) string {
 // link is the text of a link, which leads there if notebox issued it. Without a text it
 // has the name of its file. n may be nil.
 func (p page) link(n ast.Node, target string) string {
-	style := p.style("35", "29").Bold(true)
+	style := colour(p.Theme, "35", "29").Bold(true)
 	address := p.links.Find(target)
 	if address != "" {
 		style = style.Hyperlink(address)

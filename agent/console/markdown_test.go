@@ -3,6 +3,8 @@ package console
 import (
 	"testing"
 
+	"notebox/terminal"
+
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
 )
@@ -22,7 +24,7 @@ func TestRender(t *testing.T) {
 		{"an address has the name of its file", "It is in " + ours + ".", "It is in f."},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			require.Equal(t, c.want, ansi.Strip(Theme{}.render(c.in, links{ours: true}, 22)))
+			require.Equal(t, c.want, ansi.Strip(render(terminal.Theme{}, c.in, terminal.Links{ours: true}, 22)))
 		})
 	}
 }

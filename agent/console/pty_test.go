@@ -21,6 +21,7 @@ import (
 	"notebox/agent"
 	"notebox/agent/agenttest"
 	"notebox/agent/provider"
+	"notebox/terminal"
 )
 
 // The terminal is of a process: the tests of it run this test's program again, with a
@@ -34,7 +35,7 @@ const (
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(childQuery) != "":
-		fmt.Printf("pictures: %s.\n", Detect(os.Getenv, func() string { return Query(os.Stdin) }))
+		fmt.Printf("pictures: %s.\n", terminal.Detect(os.Getenv, func() string { return terminal.Query(os.Stdin) }))
 	case os.Getenv(childModel) != "":
 		if err := child(); err != nil {
 			fmt.Println("failed:", err)
@@ -70,9 +71,9 @@ func child() error {
 
 // screen is what a process writes to its terminal.
 type screen struct {
-	t        *testing.T
-	terminal *os.File
-	process  *exec.Cmd
+	t       *testing.T
+	tty     *os.File
+	process *exec.Cmd
 
 	mu   sync.Mutex
 	text string
@@ -88,7 +89,7 @@ func open(t *testing.T, variables ...string) *screen {
 	s.process.Env = append(os.Environ(), append([]string{"TERM=xterm-256color", "TMUX=", "TERM_PROGRAM=", "LC_TERMINAL=", "KITTY_WINDOW_ID="}, variables...)...)
 	terminal, err := pty.StartWithSize(s.process, &pty.Winsize{Rows: 40, Cols: 80})
 	require.NoError(t, err)
-	s.terminal = terminal
+	s.tty = terminal
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -114,7 +115,7 @@ func open(t *testing.T, variables ...string) *screen {
 
 func (s *screen) write(text string) {
 	s.t.Helper()
-	_, err := io.WriteString(s.terminal, text)
+	_, err := io.WriteString(s.tty, text)
 	require.NoError(s.t, err)
 }
 

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"notebox/terminal"
+
 	"github.com/peterh/liner"
 )
 
@@ -131,7 +133,7 @@ func trimmed(raw []byte) []byte {
 	lines := bufio.NewReader(bytes.NewReader(raw))
 	for {
 		line, err := lines.ReadString('\n')
-		if line = defuseLine(line); line != "" {
+		if line = terminal.DefuseLine(line); line != "" {
 			out.WriteString(line + "\n")
 		}
 		if errors.Is(err, io.EOF) {

@@ -9,16 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"notebox/agent"
-)
-
-// Colours of what the console itself says.
-const (
-	plain = "\x1b[0m"
-	bold  = "\x1b[1m"
-	dim   = "\x1b[2m"
-	red   = "\x1b[31m"
-	green = "\x1b[32m"
-	cyan  = "\x1b[36m"
+	"notebox/terminal"
 )
 
 const (
@@ -31,8 +22,8 @@ const (
 
 // view shows what goes on while a question is answered.
 type view struct {
-	*spinner
-	theme Theme
+	*terminal.Spinner
+	theme terminal.Theme
 	said  strings.Builder // of the model's turn
 	live  string          // the last line of a program
 }
@@ -42,21 +33,21 @@ func (v *view) see(e agent.Event) {
 	switch e.Kind {
 	case agent.EventText:
 		v.said.WriteString(e.Text)
-		v.say("writing", tailOf(v.said.String()))
+		v.Say("writing", tailOf(v.said.String()))
 	case agent.EventAgain:
 		v.said.Reset()
-		v.say("asking again", "")
+		v.Say("asking again", "")
 	case agent.EventCall:
 		v.flush()
 		v.call(e.Step)
 	case agent.EventLive:
 		v.live = tailOf(v.live + e.Text)
-		v.say("running", v.live)
+		v.Say("running", v.live)
 	case agent.EventOutput:
 		v.outcome(e.Step)
-		v.say("thinking", "")
+		v.Say("thinking", "")
 	case agent.EventTurn:
-		v.say("thinking", "")
+		v.Say("thinking", "")
 	}
 }
 
@@ -69,7 +60,7 @@ func tailOf(text string) string {
 		text = text[cut:]
 	}
 	text = strings.TrimRight(text, "\n ")
-	return defuseLine(text[strings.LastIndexByte(text, '\n')+1:])
+	return terminal.DefuseLine(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
 // flush shows what the model says before it calls a tool. It has no links yet that
@@ -79,7 +70,7 @@ func (v *view) flush() {
 	v.said.Reset()
 	if text != "" {
 		var none agent.Links
-		v.print(v.theme.render(none.Clean(text), nil, v.columns()) + "\n\n")
+		v.Print(render(v.theme, none.Clean(text), nil, v.Columns()) + "\n\n")
 	}
 }
 
@@ -87,27 +78,27 @@ func (v *view) flush() {
 func (v *view) call(s *agent.Step) {
 	v.live = ""
 	if s.Role == agent.FileAgent {
-		v.say("looking at the folder", "")
-		v.print(fmt.Sprintf("%s▸ %s %s%s\n", dim, defuseLine(s.Tool), ansi.Truncate(defuseLine(s.Input), v.columns()-20, "…"), plain))
+		v.Say("looking at the folder", "")
+		v.Print(fmt.Sprintf("%s▸ %s %s%s\n", terminal.Dim, terminal.DefuseLine(s.Tool), ansi.Truncate(terminal.DefuseLine(s.Input), v.Columns()-20, "…"), terminal.Plain))
 		return
 	}
-	v.say("running", "")
-	v.print(heading("python", v.columns()) + v.bar(strings.TrimRight(v.theme.highlight(strings.Trim(s.Input, "\n"), "python"), "\n")+plain, cyan))
+	v.Say("running", "")
+	v.Print(heading("python", v.Columns()) + v.bar(strings.TrimRight(v.theme.Highlight(strings.Trim(s.Input, "\n"), "python"), "\n")+terminal.Plain, terminal.Cyan))
 }
 
 // heading is a line that names what comes below it.
 func heading(name string, columns int) string {
 	rule := max(min(columns, maxColumns)-len(name)-5, 0)
-	return fmt.Sprintf("%s╭─ %s %s%s\n", cyan, name, strings.Repeat("─", rule), plain)
+	return fmt.Sprintf("%s╭─ %s %s%s\n", terminal.Cyan, name, strings.Repeat("─", rule), terminal.Plain)
 }
 
 // bar sets lines behind a bar, wrapped to the terminal.
 func (v *view) bar(text, colour string) string {
 	text = strings.ReplaceAll(text, "\t", "    ")
-	text = ansi.Wrap(text, min(v.columns(), maxColumns)-2, "")
+	text = ansi.Wrap(text, min(v.Columns(), maxColumns)-2, "")
 	var out strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
-		out.WriteString(colour + "│" + plain + " " + line + plain + "\n")
+		out.WriteString(colour + "│" + terminal.Plain + " " + line + terminal.Plain + "\n")
 	}
 	return out.String()
 }
@@ -116,17 +107,17 @@ func (v *view) bar(text, colour string) string {
 func (v *view) outcome(s *agent.Step) {
 	if s.Role == agent.FileAgent {
 		if s.Failed() {
-			v.print(red + "  " + defuseLine(s.Output) + plain + "\n")
+			v.Print(terminal.Red + "  " + terminal.DefuseLine(s.Output) + terminal.Plain + "\n")
 		}
 		return
 	}
-	colour, sign := green, "✓ ok"
+	colour, sign := terminal.Green, "✓ ok"
 	if s.Failed() {
-		colour, sign = red, "✗ "+defuseLine(s.Status)
+		colour, sign = terminal.Red, "✗ "+terminal.DefuseLine(s.Status)
 	}
-	text := named.ReplaceAllString(Defuse(s.Output), "[$1]")
+	text := named.ReplaceAllString(terminal.Defuse(s.Output), "[$1]")
 	text = shorten(strings.Trim(text, "\n"))
-	v.print(fmt.Sprintf("%s├─ %s%s\n%s%s╰─%s\n\n", colour, sign, plain, v.bar(text, colour), colour, plain))
+	v.Print(fmt.Sprintf("%s├─ %s%s\n%s%s╰─%s\n\n", colour, sign, terminal.Plain, v.bar(text, colour), colour, terminal.Plain))
 }
 
 // named are the lines of an outcome that name what the answer's end names with its link.

@@ -18,6 +18,7 @@ import (
 
 	"notebox/agent"
 	"notebox/agent/console"
+	"notebox/terminal"
 )
 
 const chatHelp = `Asks questions in your own words: a model writes Python, a notebox at -url runs it,
@@ -114,12 +115,12 @@ func (c *chat) run(ctx context.Context, question string, in, out *os.File) error
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 
-	terminal := term.IsTerminal(int(out.Fd()))
-	prompts := question == "" && terminal && term.IsTerminal(int(in.Fd()))
+	shown := term.IsTerminal(int(out.Fd()))
+	prompts := question == "" && shown && term.IsTerminal(int(in.Fd()))
 	o := console.Options{
 		Agent: a, Out: out, Interrupts: interrupts, Greeting: greeting,
 		Plain: os.Getenv("TERM") == "dumb" || os.Getenv("NO_COLOR") != "",
-		Theme: console.Theme{Light: console.IsLight(os.Getenv)},
+		Theme: terminal.Theme{Light: terminal.IsLight(os.Getenv)},
 		Columns: func() int {
 			columns, _, err := term.GetSize(int(out.Fd()))
 			if err != nil || columns <= 0 {
@@ -146,7 +147,7 @@ func (c *chat) run(ctx context.Context, question string, in, out *os.File) error
 		}
 		question = string(raw)
 	}
-	return exitOf(talk.Once(ctx, question, terminal))
+	return exitOf(talk.Once(ctx, question, shown))
 }
 
 func (c *chat) prompt(ctx context.Context, talk *console.Console) error {
@@ -170,28 +171,28 @@ func exitOf(err error) error {
 	case errors.As(err, &stopped):
 		return exitError{exitStopped, err}
 	case err != nil:
-		return errors.New(console.Defuse(err.Error())) // may be in the words of others
+		return errors.New(terminal.Defuse(err.Error())) // may be in the words of others
 	}
 	return nil
 }
 
 // pictures asks the terminal itself only if both ends are one.
-func (c *chat) pictures(in, out *os.File, plain bool) (console.Pictures, error) {
-	switch p := console.Pictures(c.images); p {
+func (c *chat) pictures(in, out *os.File, plain bool) (terminal.Pictures, error) {
+	switch p := terminal.Pictures(c.images); p {
 	case "auto":
-	case console.PicturesOff, console.PicturesKitty, console.PicturesITerm2, console.PicturesSixel:
+	case terminal.PicturesOff, terminal.PicturesKitty, terminal.PicturesITerm2, terminal.PicturesSixel:
 		return p, nil
 	default:
 		return "", fmt.Errorf("-images is auto, kitty, iterm2, sixel or off, not %q", c.images)
 	}
 	if plain || !term.IsTerminal(int(out.Fd())) {
-		return console.PicturesOff, nil
+		return terminal.PicturesOff, nil
 	}
-	query := func() string { return console.Query(in) }
+	query := func() string { return terminal.Query(in) }
 	if !term.IsTerminal(int(in.Fd())) {
 		query = nil
 	}
-	return console.Detect(os.Getenv, query), nil
+	return terminal.Detect(os.Getenv, query), nil
 }
 
 // agent is the agent that these flags say, and what the console says of it.

@@ -1,4 +1,4 @@
-package console
+package terminal
 
 import (
 	"strings"
@@ -6,28 +6,28 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// links are the addresses that notebox issued.
-type links map[string]bool
+// Links are the addresses that notebox issued.
+type Links map[string]bool
 
-// add takes one that a terminal can be given.
-func (l links) add(address string) {
-	if safeAddress(address) {
+// Add takes one that a terminal can be given.
+func (l Links) Add(address string) {
+	if SafeAddress(address) {
 		l[address] = true
 	}
 }
 
-// safeAddress reports whether an address is HTTP's and nothing in it ends the sequence
+// SafeAddress reports whether an address is HTTP's and nothing in it ends the sequence
 // that it is put in.
-func safeAddress(address string) bool {
+func SafeAddress(address string) bool {
 	if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
 		return false
 	}
 	return !strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// gate lets the sequences of rendered text pass that set colours and weights, and those
+// Gate lets the sequences of rendered text pass that set colours and weights, and those
 // of links that were issued; every other sequence and control character is left out.
-func (l links) gate(rendered string) string {
+func (l Links) Gate(rendered string) string {
 	var out strings.Builder
 	var state byte
 	linked := false
@@ -42,7 +42,7 @@ func (l links) gate(rendered string) string {
 		case strings.HasPrefix(sequence, "\x1b]8;"):
 			address := linkTarget(sequence)
 			if l[address] {
-				out.WriteString(link(address))
+				out.WriteString(Link(address))
 				linked = true
 			} else if linked {
 				out.WriteString(ansi.ResetHyperlink())
@@ -84,5 +84,5 @@ func linkTarget(sequence string) string {
 	return strings.TrimSuffix(address, "\a")
 }
 
-// link begins a link (OSC 8); ansi.ResetHyperlink ends it.
-func link(address string) string { return "\x1b]8;;" + address + "\x1b\\" }
+// Link begins a link (OSC 8); ansi.ResetHyperlink ends it.
+func Link(address string) string { return "\x1b]8;;" + address + "\x1b\\" }

@@ -1,4 +1,4 @@
-package console
+package terminal
 
 import (
 	"regexp"
@@ -23,8 +23,8 @@ func Defuse(text string) string {
 // APC, PM, SOS), and short ones. One without an end would hide all text after it.
 var sequences = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|\x1b[ -/]*[0-NQ-WYZ`-~]")
 
-// defuseLine is Defuse for what must stay on one line.
-func defuseLine(text string) string {
+// DefuseLine is Defuse for what must stay on one line.
+func DefuseLine(text string) string {
 	return strings.Join(strings.Fields(Defuse(text)), " ")
 }
 

@@ -1,8 +1,9 @@
-package console
+package terminal
 
 import (
 	"bytes"
 	"encoding/base64"
+	"flag"
 	"image"
 	"image/color"
 	"image/png"
@@ -10,22 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"notebox/terminal/terminaltest"
+
 	"github.com/mattn/go-sixel"
 	"github.com/stretchr/testify/require"
 )
 
-// dots is a small image whose encoding is known.
-func dots(t *testing.T, width, height int) []byte {
-	img := image.NewRGBA(image.Rect(0, 0, width, height))
-	for x := range width {
-		for y := range height {
-			img.Set(x, y, color.RGBA{uint8(x * 37), uint8(y * 91), uint8(x * y), 255})
-		}
-	}
-	var out bytes.Buffer
-	require.NoError(t, png.Encode(&out, img))
-	return out.Bytes()
-}
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestPicturesAgainstGoldenBytes(t *testing.T) {
 	for _, c := range []struct {
@@ -34,7 +26,7 @@ func TestPicturesAgainstGoldenBytes(t *testing.T) {
 	}{{PicturesKitty, "kitty"}, {PicturesITerm2, "iterm2"}, {PicturesSixel, "sixel"}} {
 		t.Run(c.file, func(t *testing.T) {
 			var out bytes.Buffer
-			require.NoError(t, c.way.write(&out, dots(t, 4, 3)))
+			require.NoError(t, c.way.Write(&out, terminaltest.Dots(t, 4, 3)))
 			name := "testdata/" + c.file + ".golden"
 			if *update {
 				require.NoError(t, os.WriteFile(name, out.Bytes(), 0o600))
@@ -48,7 +40,7 @@ func TestPicturesAgainstGoldenBytes(t *testing.T) {
 
 // TestPicturesCanBeReadBack: each protocol's bytes hold the image that was sent.
 func TestPicturesCanBeReadBack(t *testing.T) {
-	raw := dots(t, 200, 150)
+	raw := terminaltest.Dots(t, 200, 150)
 	want, err := png.Decode(bytes.NewReader(raw))
 	require.NoError(t, err)
 	same := func(encoded string) {
@@ -60,7 +52,7 @@ func TestPicturesCanBeReadBack(t *testing.T) {
 		require.Equal(t, color.RGBAModel.Convert(want.At(7, 9)), color.RGBAModel.Convert(got.At(7, 9)))
 	}
 	var out bytes.Buffer
-	require.NoError(t, PicturesKitty.write(&out, raw))
+	require.NoError(t, PicturesKitty.Write(&out, raw))
 	encoded := ""
 	chunks := strings.Split(strings.TrimSuffix(out.String(), "\x1b\\\n"), "\x1b\\")
 	require.Greater(t, len(chunks), 1)
@@ -74,20 +66,20 @@ func TestPicturesCanBeReadBack(t *testing.T) {
 	same(encoded)
 
 	out.Reset()
-	require.NoError(t, PicturesITerm2.write(&out, raw))
+	require.NoError(t, PicturesITerm2.Write(&out, raw))
 	_, data, found := strings.Cut(strings.TrimSuffix(out.String(), "\a\n"), ":")
 	require.True(t, found)
 	same(data)
 
 	out.Reset()
-	require.NoError(t, PicturesSixel.write(&out, raw))
+	require.NoError(t, PicturesSixel.Write(&out, raw))
 	var got image.Image
 	require.NoError(t, sixel.NewDecoder(&out).Decode(&got))
 	require.Equal(t, 200, got.Bounds().Dx())
 }
 
 func TestPicturesThatAreNotShown(t *testing.T) {
-	huge := dots(t, 2, 2)
+	huge := terminaltest.Dots(t, 2, 2)
 	copy(huge[16:], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // 65,536 × 65,536 by its header
 	for _, c := range []struct {
 		desc string
@@ -95,7 +87,7 @@ func TestPicturesThatAreNotShown(t *testing.T) {
 	}{{"no image", []byte("\x1b[2Jnothing")}, {"nothing", nil}, {"a bomb", huge}, {"SVG", []byte("<svg xmlns='http://www.w3.org/2000/svg'/>")}} {
 		t.Run(c.desc, func(t *testing.T) {
 			var out bytes.Buffer
-			require.Error(t, PicturesKitty.write(&out, c.raw))
+			require.Error(t, PicturesKitty.Write(&out, c.raw))
 			require.Empty(t, out.Bytes())
 		})
 	}

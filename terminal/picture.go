@@ -1,4 +1,4 @@
-package console
+package terminal
 
 import (
 	"bytes"
@@ -27,18 +27,19 @@ const (
 	PicturesSixel  Pictures = "sixel"  // DEC's, https://vt100.net/docs/vt3xx-gp/chapter14.html
 )
 
-// Bounds on an image of a sandbox.
+// MaxPicture bounds an image of a sandbox as it comes, in bytes: a large plot has one MiB.
+const MaxPicture = 16 << 20
+
 const (
-	maxPictureBytes  = 16 << 20   // as it comes: a large plot has one MiB
 	maxPicturePixels = 24_000_000 // decoded: a photograph's
 	maxPictureWidth  = 800        // shown: pixels of about 100 columns
 	maxPictureHeight = 600        // shown: pixels of about 30 lines
 	kittyChunk       = 4096       // bytes of one sequence, which the protocol bounds
 )
 
-// write writes an image to a terminal. It is decoded and encoded again, so that
+// Write writes an image to a terminal. It is decoded and encoded again, so that
 // nothing of the bytes that came reaches the terminal's own decoder.
-func (p Pictures) write(w io.Writer, raw []byte) error {
+func (p Pictures) Write(w io.Writer, raw []byte) error {
 	img, err := decode(raw)
 	if err != nil {
 		return err

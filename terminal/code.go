@@ -1,4 +1,4 @@
-package console
+package terminal
 
 import (
 	"strings"
@@ -15,8 +15,8 @@ const (
 	lightStyle = "github"
 )
 
-// highlight colours code; a language that is not known stays as it is.
-func (t Theme) highlight(code, language string) string {
+// Highlight colours code; a language that is not known stays as it is.
+func (t Theme) Highlight(code, language string) string {
 	code = Defuse(code)
 	lexer := lexers.Get(language)
 	if lexer == nil {
@@ -34,5 +34,10 @@ func (t Theme) highlight(code, language string) string {
 	if err := formatters.TTY256.Format(&out, styles.Get(style), tokens); err != nil {
 		return code
 	}
-	return links(nil).gate(out.String())
+	return Links(nil).Gate(out.String())
+}
+
+// Theme is how text is coloured.
+type Theme struct {
+	Light bool // the terminal's ground is
 }

@@ -1,4 +1,4 @@
-package console
+package terminal
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// frameTime is how long one frame of the spinner is shown.
+// frameTime is how long one frame of the Spinner is shown.
 const frameTime = 120 * time.Millisecond
 
 var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
@@ -17,12 +17,12 @@ var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 // clearLine goes to the beginning of the line and clears it.
 const clearLine = "\r\x1b[K"
 
-// spinner is the last line of the terminal while something is under way. All else that
-// is written meanwhile goes through print.
-type spinner struct {
-	w       io.Writer
-	columns func() int
-	off     bool
+// Spinner is the last line of the terminal while something is under way. All else that
+// is written meanwhile goes through Print.
+type Spinner struct {
+	W       io.Writer
+	Columns func() int // of the terminal
+	Off     bool       // nothing is shown
 
 	mu    sync.Mutex
 	what  string // "": nothing is under way
@@ -33,9 +33,9 @@ type spinner struct {
 	done  sync.WaitGroup
 }
 
-// begin shows that something is under way, until end.
-func (s *spinner) begin() {
-	if s.off {
+// Begin shows that something is under way, until End.
+func (s *Spinner) Begin() {
+	if s.Off {
 		return
 	}
 	s.stop = make(chan struct{})
@@ -56,8 +56,9 @@ func (s *spinner) begin() {
 	})
 }
 
-func (s *spinner) end() {
-	if s.off {
+// End takes the line away.
+func (s *Spinner) End() {
+	if s.Off {
 		return
 	}
 	close(s.stop)
@@ -65,13 +66,13 @@ func (s *spinner) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.what != "" {
-		_, _ = io.WriteString(s.w, clearLine)
+		_, _ = io.WriteString(s.W, clearLine)
 	}
 	s.what = ""
 }
 
-// say says what is under way; tail is the newest of it.
-func (s *spinner) say(what, tail string) {
+// Say says what is under way; tail is the newest of it.
+func (s *Spinner) Say(what, tail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if what != s.what {
@@ -80,17 +81,17 @@ func (s *spinner) say(what, tail string) {
 	s.what, s.tail = what, tail
 }
 
-// print writes text above the spinner.
-func (s *spinner) print(text string) {
+// Print writes text above the Spinner.
+func (s *Spinner) Print(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.off && s.what != "" {
+	if !s.Off && s.what != "" {
 		text = clearLine + text
 	}
-	_, _ = io.WriteString(s.w, text)
+	_, _ = io.WriteString(s.W, text)
 }
 
-func (s *spinner) draw() {
+func (s *Spinner) draw() {
 	if s.what == "" {
 		return
 	}
@@ -101,5 +102,5 @@ func (s *spinner) draw() {
 	if s.tail != "" {
 		line += "  " + s.tail
 	}
-	_, _ = fmt.Fprintf(s.w, "%s%s%s%s", clearLine, dim, ansi.Truncate(line, s.columns()-1, "…"), plain)
+	_, _ = fmt.Fprintf(s.W, "%s%s%s%s", clearLine, Dim, ansi.Truncate(line, s.Columns()-1, "…"), Plain)
 }

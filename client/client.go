@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -32,20 +33,22 @@ func New(o Options) *Client {
 // maxAnswer bounds an answer, in bytes: text, outputs and images of a run.
 const maxAnswer = 64 << 20
 
-// Run is code to be executed.
+// Run is code to be executed. One of Code, Notebook and Entrypoint is given.
 type Run struct {
-	Code     string
-	Language string        // "": the service's default, or the session's
-	Timeout  time.Duration // 0: the service's default
-	Files    []File        // to be put in /mnt/data before
-	Session  string        // to run in; "": a sandbox of its own
-	Images   bool          // Result.Raw has the bytes of images, in base64
+	Code       string
+	Notebook   []byte // an .ipynb, whose code cells are run
+	Entrypoint string // which of Files is the program
+	Language   string // "": the notebook's, that of the entrypoint's name, the session's, or the service's default
+	Env        map[string]string
+	Network    bool
+	Timeout    time.Duration // 0: the service's default
+	Files      []File        // to be put in /mnt/data before
+	Session    string        // to run in; "": a sandbox of its own
+	Images     bool          // Result.Raw has the bytes of images, in base64
 	// Dependencies are packages to be installed, in the language's notation; never of a
 	// run in a session.
 	Dependencies []string
-	// Tell is called with what the program puts out, and before it what is said of
-	// installing, as it comes, from the goroutine of Execute. It may be nil.
-	Tell func(text string)
+	Listener     *Listener // is told of the run as it goes on; may be nil
 }
 
 // File is one for /mnt/data.
@@ -57,28 +60,49 @@ type File struct {
 
 // Execute runs code and returns what became of it, whatever the code did.
 func (c *Client) Execute(ctx context.Context, r Run) (*Result, error) {
-	fields := form{{"code", r.Code}}
+	var fields form
+	fields.text("code", r.Code)
+	fields.text("notebook", string(r.Notebook))
+	fields.text("entrypoint", r.Entrypoint)
 	fields.text("session", r.Session)
 	fields.text("language", r.Language)
 	fields.seconds("timeout", r.Timeout)
 	fields.list(dependenciesField, r.Dependencies)
+	fields.variables("env", r.Env)
+	if r.Network {
+		fields.text("network", "true")
+	}
 	path := "/v1/execute"
 	if !r.Images {
 		path += "?images=url"
 	}
-	res, err := c.postForm(ctx, path, fields, r.Files, r.Tell != nil)
+	res, err := c.postForm(ctx, path, fields, r.Files, r.Listener != nil)
 	if err != nil {
 		return nil, err
 	}
 	defer res.Body.Close()
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return readEvents(res.Body, r.Tell)
+		return readEvents(res.Body, r.Listener)
 	}
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return nil, unread(err)
 	}
 	return readResult(raw)
+}
+
+// Cancel ends a run that goes on: it has a result then, with all that came until then.
+func (c *Client) Cancel(ctx context.Context, id string) error {
+	return c.end(ctx, http.MethodDelete, "/v1/executions/"+url.PathEscape(id))
+}
+
+// end sends a request whose answer says nothing more.
+func (c *Client) end(ctx context.Context, method, path string) error {
+	res, err := c.call(ctx, method, path, nil)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
 }
 
 // Environments asks what the notebox runs, and within which limits.

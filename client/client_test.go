@@ -57,7 +57,7 @@ func TestErrors(t *testing.T) {
 		}, func(t *testing.T, err error) { require.ErrorContains(t, err, "the service failed") }},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			_, err := answering(t, c.answer).Execute(context.Background(), client.Run{Code: "1", Tell: func(string) {}})
+			_, err := answering(t, c.answer).Execute(context.Background(), client.Run{Code: "1", Listener: client.Telling(func(string) {})})
 			c.check(t, err)
 		})
 	}
@@ -97,7 +97,7 @@ func TestPackages(t *testing.T) {
 		fmt.Fprint(w, "event: install\ndata: {\"text\":\"Collecting polars\\n\"}\n\nevent: done\ndata: {\"status\":\"ok\"}\n\n")
 	})
 	told := ""
-	_, err := c.Execute(context.Background(), client.Run{Code: "1", Dependencies: []string{"polars==1.*", "six"}, Tell: func(text string) { told += text }})
+	_, err := c.Execute(context.Background(), client.Run{Code: "1", Dependencies: []string{"polars==1.*", "six"}, Listener: client.Telling(func(text string) { told += text })})
 	require.NoError(t, err)
 	require.Contains(t, body, "name=\"dependencies\"\r\n\r\n[\"polars==1.*\",\"six\"]\r\n")
 	require.Equal(t, "Collecting polars\n", told)

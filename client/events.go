@@ -11,9 +11,8 @@ import (
 // errNoEnd is a stream of events that has none for its end.
 var errNoEnd = unread(errors.New("the events broke off"))
 
-// readEvents reads a run's server-sent events to the last, and tells of the text that
-// the program puts out, and its installer before it.
-func readEvents(r io.Reader, tell func(text string)) (*Result, error) {
+// readEvents reads a run's server-sent events to the last, and tells of those before it.
+func readEvents(r io.Reader, to *Listener) (*Result, error) {
 	// Every output comes twice, the second time in the last event, which is one line.
 	lines := bufio.NewScanner(io.LimitReader(r, 2*maxAnswer))
 	lines.Buffer(nil, 2*maxAnswer)
@@ -32,10 +31,9 @@ func readEvents(r io.Reader, tell func(text string)) (*Result, error) {
 				return nil, unread(err)
 			}
 			return nil, e
-		case name == "output" || name == "install":
-			var out struct{ Type, Text string }
-			if json.Unmarshal([]byte(data), &out) == nil && (out.Type == "stream" || name == "install") && out.Text != "" {
-				tell(out.Text)
+		default:
+			if err := to.event(name, []byte(data)); err != nil {
+				return nil, err
 			}
 		}
 	}

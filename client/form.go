@@ -41,6 +41,13 @@ func (f *form) list(name string, list []string) {
 	}
 }
 
+func (f *form) variables(name string, all map[string]string) {
+	if len(all) > 0 {
+		raw, _ := json.Marshal(all) // strings
+		f.text(name, string(raw))
+	}
+}
+
 // postForm sends fields and files, again if the service is full.
 func (c *Client) postForm(ctx context.Context, path string, fields form, files []File, events bool) (*http.Response, error) {
 	for try := 1; ; try++ {

@@ -12,6 +12,7 @@ type Result struct {
 	Error     *Exception `json:"error"`  // nil if the code raised nothing
 	Images    []Image    `json:"images"`
 	Files     []Stored   `json:"files"`
+	Skipped   []Skipped  `json:"skipped"`
 	Notebook  Link       `json:"notebook"` // the executed .ipynb
 	Truncated bool       `json:"truncated"`
 	Usage     Usage      `json:"usage"`
@@ -49,6 +50,12 @@ type Stored struct {
 	SHA256    string `json:"sha256"`
 	URL       string `json:"url"`
 	Error     string `json:"error"` // why it could not be stored
+}
+
+// Skipped is a file, or a part of an output, that was not kept.
+type Skipped struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
 }
 
 // Link leads to something stored.

@@ -45,11 +45,19 @@ func (c *Client) OpenSession(ctx context.Context, o SessionOptions) (*Session, e
 
 // CloseSession ends a session.
 func (c *Client) CloseSession(ctx context.Context, id string) error {
-	res, err := c.call(ctx, http.MethodDelete, sessionPath(id), nil)
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
+	return c.end(ctx, http.MethodDelete, sessionPath(id))
+}
+
+// Interrupt ends what runs in a session, which keeps its variables. Its run has a result.
+func (c *Client) Interrupt(ctx context.Context, id string) error {
+	return c.end(ctx, http.MethodPost, sessionPath(id)+"/interrupt")
+}
+
+// Sessions lists the caller's.
+func (c *Client) Sessions(ctx context.Context) ([]Session, error) {
+	var list struct{ Sessions []Session }
+	err := c.get(ctx, "/v1/sessions", &list)
+	return list.Sessions, err
 }
 
 // FileList is what a folder of a session has.
@@ -67,11 +75,11 @@ type FileEntry struct {
 	ModifiedAt time.Time `json:"modified_at"`
 }
 
-// Content is that of a file of a session. It must be closed.
+// Content is that of a file. It must be closed.
 type Content struct {
 	io.ReadCloser
 	MediaType string
-	Bytes     int64
+	Bytes     int64 // -1: not known
 }
 
 // ListFiles lists what is in a folder of a session, and below it; "" is all of /mnt/data.
@@ -90,8 +98,12 @@ func (c *Client) ReadFile(ctx context.Context, session, path string) (*Content, 
 	if err != nil {
 		return nil, err
 	}
+	return contentOf(res), nil
+}
+
+func contentOf(res *http.Response) *Content {
 	mediaType, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
-	return &Content{res.Body, mediaType, res.ContentLength}, nil
+	return &Content{res.Body, mediaType, res.ContentLength}
 }
 
 // WriteFile makes or replaces a file of a session.

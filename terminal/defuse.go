@@ -28,6 +28,12 @@ func DefuseLine(text string) string {
 	return strings.Join(strings.Fields(Defuse(text)), " ")
 }
 
+// LastLine is the last line of a text with something on it, defused.
+func LastLine(text string) string {
+	text = strings.TrimRight(text, "\n ")
+	return DefuseLine(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
 // unsafe reports whether a character is not only shown.
 func unsafe(r rune) bool {
 	switch {

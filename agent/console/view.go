@@ -59,8 +59,7 @@ func tailOf(text string) string {
 		}
 		text = text[cut:]
 	}
-	text = strings.TrimRight(text, "\n ")
-	return terminal.DefuseLine(text[strings.LastIndexByte(text, '\n')+1:])
+	return terminal.LastLine(text)
 }
 
 // flush shows what the model says before it calls a tool. It has no links yet that

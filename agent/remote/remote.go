@@ -23,7 +23,7 @@ func New(o client.Options) Notebox { return Notebox{client.New(o)} }
 func (n Notebox) Execute(ctx context.Context, r agent.Run) (*tool.Result, error) {
 	answer, err := n.Client.Execute(ctx, client.Run{
 		Code: r.Code, Language: r.Language, Timeout: r.Timeout, Files: files(r.Files),
-		Session: r.Session, Dependencies: r.Dependencies, Tell: r.Tell,
+		Session: r.Session, Dependencies: r.Dependencies, Listener: client.Telling(r.Tell),
 	})
 	if err != nil {
 		return nil, ofRun(err, r)

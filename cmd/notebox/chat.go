@@ -36,8 +36,6 @@ and 130 where it was interrupted.`
 const (
 	// maxQuestion bounds a question that is piped in, in bytes.
 	maxQuestion = 256 << 10
-	// usualColumns is a terminal's width if it does not tell.
-	usualColumns = 80
 )
 
 // Exit statuses of notebox chat.
@@ -119,17 +117,11 @@ func (c *chat) run(ctx context.Context, question string, in, out *os.File) error
 	prompts := question == "" && shown && term.IsTerminal(int(in.Fd()))
 	o := console.Options{
 		Agent: a, Out: out, Interrupts: interrupts, Greeting: greeting,
-		Plain: os.Getenv("TERM") == "dumb" || os.Getenv("NO_COLOR") != "",
-		Theme: terminal.Theme{Light: terminal.IsLight(os.Getenv)},
-		Columns: func() int {
-			columns, _, err := term.GetSize(int(out.Fd()))
-			if err != nil || columns <= 0 {
-				return usualColumns
-			}
-			return columns
-		},
+		Plain:   plainTerminal(),
+		Theme:   terminal.Theme{Light: terminal.IsLight(os.Getenv)},
+		Columns: func() int { return columnsOf(out) },
 	}
-	if o.Pictures, err = c.pictures(in, out, o.Plain); err != nil {
+	if o.Pictures, err = pictures(c.images, in, out, o.Plain); err != nil {
 		return err
 	}
 	talk := console.New(o)
@@ -174,25 +166,6 @@ func exitOf(err error) error {
 		return errors.New(terminal.Defuse(err.Error())) // may be in the words of others
 	}
 	return nil
-}
-
-// pictures asks the terminal itself only if both ends are one.
-func (c *chat) pictures(in, out *os.File, plain bool) (terminal.Pictures, error) {
-	switch p := terminal.Pictures(c.images); p {
-	case "auto":
-	case terminal.PicturesOff, terminal.PicturesKitty, terminal.PicturesITerm2, terminal.PicturesSixel:
-		return p, nil
-	default:
-		return "", fmt.Errorf("-images is auto, kitty, iterm2, sixel or off, not %q", c.images)
-	}
-	if plain || !term.IsTerminal(int(out.Fd())) {
-		return terminal.PicturesOff, nil
-	}
-	query := func() string { return terminal.Query(in) }
-	if !term.IsTerminal(int(in.Fd())) {
-		query = nil
-	}
-	return terminal.Detect(os.Getenv, query), nil
 }
 
 // agent is the agent that these flags say, and what the console says of it.

@@ -18,25 +18,40 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
-	err := command().ParseAndRun(ctx, os.Args[1:])
+	err := run(ctx, os.Args[1:])
 	stop()
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "notebox:", err)
-		var exit exitError
-		if errors.As(err, &exit) {
-			os.Exit(exit.status)
+		exit := exitError{status: 1, error: err}
+		errors.As(err, &exit)
+		if exit.error != nil { // else it is said
+			fmt.Fprintln(os.Stderr, "notebox:", err)
 		}
-		os.Exit(1)
+		os.Exit(exit.status)
 	}
+}
+
+// usageStatus is the exit status after a mistake in the call, as shells have it.
+const usageStatus = 2
+
+func run(ctx context.Context, args []string) error {
+	c := command()
+	if err := c.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return exitError{usageStatus, err}
+	}
+	return c.Run(ctx)
 }
 
 func command() *ffcli.Command {
 	return &ffcli.Command{
 		ShortUsage: "notebox <subcommand> [flags]",
 		Subcommands: []*ffcli.Command{
+			runCommand(),
 			serveCommand(),
 			imageCommand(),
 			keyCommand(),

@@ -98,7 +98,12 @@ type program struct {
 }
 
 // newProgram wires everything up and listens; nothing is served yet.
-func newProgram(ctx context.Context, s settings, log *slog.Logger) (p *program, err error) {
+func newProgram(ctx context.Context, s settings, log *slog.Logger) (*program, error) {
+	return newProgramAt(ctx, s, log, func() (net.Listener, error) { return net.Listen("tcp", s.listen) })
+}
+
+// newProgramAt is newProgram with another listener.
+func newProgramAt(ctx context.Context, s settings, log *slog.Logger, listen func() (net.Listener, error)) (p *program, err error) {
 	p = &program{settings: s, log: log}
 	defer func() {
 		if err != nil {
@@ -127,7 +132,7 @@ func newProgram(ctx context.Context, s settings, log *slog.Logger) (p *program, 
 	if err != nil {
 		return p, err
 	}
-	if p.listener, err = net.Listen("tcp", s.listen); err != nil {
+	if p.listener, err = listen(); err != nil {
 		return p, err
 	}
 	p.onClose(func() error { p.listener.Close(); return nil })
@@ -181,6 +186,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	}
 	p.engine, err = docker.New(docker.Options{
 		ServiceID: p.settings.serviceID,
+		Layers:    p.settings.layers,
 		Runtime:   p.settings.runtime,
 		Users:     docker.Users(p.settings.users),
 		Log:       p.log,

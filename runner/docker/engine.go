@@ -48,6 +48,7 @@ var (
 // Options of an Engine.
 type Options struct {
 	ServiceID string // whose containers these are; never empty
+	Layers    string // whose images with packages are used, which services may share; "": ServiceID
 	Runtime   string // OCI runtime: "runc", "runsc", "kata", …; "" is the daemon's default
 	Users     Users  // that sandboxes have; the zero value is a default for the daemon
 	Log       *slog.Logger

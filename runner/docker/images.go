@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -45,9 +46,9 @@ type Images struct {
 
 var _ dependencies.Images = (*Images)(nil)
 
-// Images returns those of the engine's service.
+// Images returns those of Options.Layers.
 func (e *Engine) Images() *Images {
-	sum := sha256.Sum256([]byte(e.options.ServiceID))
+	sum := sha256.Sum256([]byte(cmp.Or(e.options.Layers, e.options.ServiceID)))
 	return &Images{engine: e, prefix: layers + ":" + hex.EncodeToString(sum[:])[:16] + "-"}
 }
 

@@ -39,7 +39,7 @@ func (a API) About(ctx context.Context) (about About, err error) {
 func (a API) Run(ctx context.Context, e Execution, said func(string)) ([]byte, error) {
 	result, err := a.Notebox.Client.Execute(ctx, client.Run{
 		Code: e.Code, Language: e.Language, Session: e.Session, Timeout: remote.Seconds(e.Timeout), Dependencies: e.Dependencies,
-		Images: true, Tell: said,
+		Images: true, Listener: client.Telling(said),
 	})
 	if err != nil {
 		return nil, refusal(err)

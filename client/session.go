@@ -24,6 +24,7 @@ type Session struct {
 	Language    string    `json:"language"`
 	ExpiresAt   time.Time `json:"expires_at"`
 	IdleSeconds float64   `json:"idle_seconds"` // without a call until it ends
+	Status      string    `json:"status"`       // idle or running
 }
 
 // OpenSession starts a sandbox that lives on.

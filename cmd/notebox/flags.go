@@ -35,6 +35,7 @@ type settings struct {
 	retention         time.Duration
 	stateDir          string
 	serviceID         string
+	fleeting          bool   // sandboxes end with this process
 	layers            string // whose packages are used; "": the service's own
 	apiKeysFile       string
 	noAuth            bool

@@ -41,7 +41,7 @@ func openLocal(ctx context.Context) (*client.Client, func() error, error) {
 	listener := &insideListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	p, err := newProgramAt(ctx, s, slog.New(slog.DiscardHandler), func() (net.Listener, error) { return listener, nil })
 	if err != nil {
-		return nil, nil, errors.Join(err, forget())
+		return nil, nil, errors.Join(fmt.Errorf("%w; notebox doctor says what is missing here, and NOTEBOX_URL names a notebox elsewhere", err), forget())
 	}
 	served := make(chan error, 1)
 	go func() { served <- p.http.Serve(listener) }()
@@ -71,7 +71,7 @@ func (s *settings) forOneRun(flags *flag.FlagSet, folder string) {
 	s.apiKeysFile, s.noAuth, s.publicURL, s.linkKeys = "", true, "", ""
 	s.stateDir, s.serviceID = folder, ""
 	s.storageURL = "file://" + filepath.ToSlash(filepath.Join(folder, "files"))
-	s.layers = layersOfRuns
+	s.fleeting, s.layers = true, layersOfRuns
 	s.poolSize, s.poolMax, s.poolByUse = poolSize{}, 0, 0
 	s.sessions.max = 0
 	s.agent.model.name = provider.Off

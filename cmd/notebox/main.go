@@ -53,6 +53,7 @@ func command() *ffcli.Command {
 		Subcommands: []*ffcli.Command{
 			runCommand(),
 			serveCommand(),
+			sessionCommand(),
 			imageCommand(),
 			keyCommand(),
 			chatCommand(),

@@ -53,17 +53,27 @@ type runFlags struct {
 }
 
 func (r *runFlags) register(f *flag.FlagSet) {
-	f.Func("c", "Run this `code`.", func(code string) error { r.code = &code; return nil })
 	f.StringVar(&r.url, "url", "", "Run it on the notebox at this `URL`. (default: in this process, on Docker)")
 	f.StringVar(&r.key, "api-key", "", "Show this API `key` to notebox; a variable hides it from the list of processes.")
-	f.StringVar(&r.language, "language", "", "Take the code to be in this `language`. (default: as the file's name, the notebook or its first line says, else Python)")
-	f.Var(&r.files, "file", "Put this `file`, or all of a folder, into /mnt/data, where the code runs; repeatable.")
-	f.StringVar(&r.out, "out", "", "Write files and images that the code makes into this `folder`.")
-	f.DurationVar(&r.timeout, "timeout", 0, "End the code after this time. (default: the service's, 30s)")
 	f.Var(&r.packages, "package", "Install this `package` before, in the language's notation (polars==1.*); repeatable.")
 	f.Var(&r.env, "env", "Set a variable, `NAME=value`, for the code; repeatable.")
 	f.BoolVar(&r.network, "network", false, "Give the code the network that the service allows.")
 	f.StringVar(&r.session, "session", "", "Run it in the session with this `id`, of the notebox at --url.")
+	r.registerCode(f)
+}
+
+// registerSession defines those that a run in a session has.
+func (r *runFlags) registerSession(f *flag.FlagSet) {
+	r.elsewhere.register(f)
+	r.registerCode(f)
+}
+
+func (r *runFlags) registerCode(f *flag.FlagSet) {
+	f.Func("c", "Run this `code`.", func(code string) error { r.code = &code; return nil })
+	f.StringVar(&r.language, "language", "", "Take the code to be in this `language`. (default: as the file's name, the notebook or its first line says, else Python)")
+	f.Var(&r.files, "file", "Put this `file`, or all of a folder, into /mnt/data, where the code runs; repeatable.")
+	f.StringVar(&r.out, "out", "", "Write files and images that the code makes into this `folder`.")
+	f.DurationVar(&r.timeout, "timeout", 0, "End the code after this time. (default: the service's, 30s)")
 	f.BoolVar(&r.json, "json", false, "Print the service's reply, in JSON, and nothing else.")
 	f.StringVar(&r.notebook, "notebook", "", "Write the executed notebook to this `file`.")
 	f.StringVar(&r.images, "images", "auto", "Show images on the terminal in this `way`: auto, kitty, iterm2, sixel or off.")
@@ -81,31 +91,32 @@ func runCommand() *ffcli.Command {
 		FlagSet:    flags,
 		Options:    variableOptions(),
 		Exec: func(ctx context.Context, args []string) error {
-			// Flags may stand after the file, too, as people write them.
-			path := ""
-			for len(args) > 0 {
-				if path != "" {
-					return exitError{int(script.Mistake), fmt.Errorf("one file at a time: %q is one more", args[0])}
-				}
-				path = args[0]
-				if err := flags.Parse(args[1:]); err != nil {
-					return exitError{int(script.Mistake), err}
-				}
-				args = flags.Args()
+			args, err := interspersed(flags, args)
+			if err != nil {
+				return exitError{int(script.Mistake), err}
 			}
-			exit, err := r.run(ctx, path)
-			if err != nil || exit != script.OK {
-				return exitError{int(exit), err}
-			}
-			return nil
+			return exitOfScript(r.run(ctx, args))
 		},
 	}
 }
 
-func (r *runFlags) run(ctx context.Context, path string) (script.Exit, error) {
-	o, err := r.options(path)
+// interspersed parses flags that stand after arguments too, as people write them. It returns the
+// arguments.
+func interspersed(flags *flag.FlagSet, args []string) (all []string, err error) {
+	for len(args) > 0 {
+		all = append(all, args[0])
+		if err := flags.Parse(args[1:]); err != nil {
+			return nil, err
+		}
+		args = flags.Args()
+	}
+	return all, nil
+}
+
+func (r *runFlags) run(ctx context.Context, args []string) (script.Exit, error) {
+	o, err := r.options(args)
 	if err != nil {
-		return script.Mistake, err
+		return script.Mistake, &script.Error{Exit: script.Mistake, Err: err}
 	}
 	signal.Reset(os.Interrupt) // it is the code's
 	interrupts := make(chan os.Signal, 2)
@@ -121,8 +132,14 @@ func (r *runFlags) run(ctx context.Context, path string) (script.Exit, error) {
 	return script.Run(ctx, open, o)
 }
 
-func (r *runFlags) options(path string) (o script.Options, err error) {
+func (r *runFlags) options(args []string) (o script.Options, err error) {
+	path := ""
+	if len(args) > 0 {
+		path = args[0]
+	}
 	switch {
+	case len(args) > 1:
+		return o, fmt.Errorf("one file at a time: %q is one more", args[1])
 	case r.code == nil && path == "":
 		return o, errors.New("what is to be run? A file, - for standard input, or -c and the code; notebox run -h says more")
 	case r.code != nil && path != "":

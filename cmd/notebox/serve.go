@@ -187,6 +187,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	p.engine, err = docker.New(docker.Options{
 		ServiceID: p.settings.serviceID,
 		Layers:    p.settings.layers,
+		Fleeting:  p.settings.fleeting,
 		Runtime:   p.settings.runtime,
 		Users:     docker.Users(p.settings.users),
 		Log:       p.log,

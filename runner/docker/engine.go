@@ -50,8 +50,11 @@ type Options struct {
 	ServiceID string // whose containers these are; never empty
 	Layers    string // whose images with packages are used, which services may share; "": ServiceID
 	Runtime   string // OCI runtime: "runc", "runsc", "kata", …; "" is the daemon's default
-	Users     Users  // that sandboxes have; the zero value is a default for the daemon
-	Log       *slog.Logger
+	// Fleeting has a sandbox end as soon as this process does. Without it a sandbox that may be
+	// a session waits for another process, or for 30 s of silence.
+	Fleeting bool
+	Users    Users // that sandboxes have; the zero value is a default for the daemon
+	Log      *slog.Logger
 }
 
 // Engine is a runner.Engine on a Docker daemon.
@@ -99,7 +102,9 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 		return nil, err
 	}
 	return e.begin(ctx, func(name, id string) (*sandbox, error) {
-		err := e.createAlone(ctx, name, idsEach, containerConfig(env, e.labels(id, env)), func(user int) *container.HostConfig {
+		config := containerConfig(env, e.labels(id, env))
+		config.StdinOnce = e.options.Fleeting
+		err := e.createAlone(ctx, name, idsEach, config, func(user int) *container.HostConfig {
 			return hostConfig(limits, e.options.Runtime, user, int(e.cores.Load()))
 		})
 		if err != nil {

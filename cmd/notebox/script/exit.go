@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"notebox/client"
 )
@@ -40,17 +41,23 @@ func exitOf(r *client.Result) Exit {
 // Error is why there is no result.
 type Error struct {
 	Exit Exit
-	error
+	Err  error
 }
 
-func (e *Error) Unwrap() error { return e.error }
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
 
 func mistake(format string, args ...any) error { return &Error{Mistake, fmt.Errorf(format, args...)} }
 
-// refused is the error of a request: the caller's mistake if the service says so.
-func refused(err error) error {
+// Refused is the error of a request: the caller's mistake if the service says so.
+func Refused(err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = fmt.Errorf("no notebox answers (%w): notebox serve starts one, and --url or NOTEBOX_URL names another", failed.Err)
+		}
 		return &Error{Failed, err}
 	}
 	said := errors.New(e.Detail) // the number says nothing to a person

@@ -23,11 +23,8 @@ func (s *script) outcome(r *client.Result) {
 	if s.stdout.open && s.stdout.Terminal { // the shell's prompt begins a line
 		s.stdout.print("\n")
 	}
-	if r.Status != "ok" && r.Status != "error" {
-		s.say("%s", strings.ReplaceAll(r.Status, "_", " "))
-	}
-	if r.Hint != "" {
-		s.say("%s", r.Hint)
+	if r.Status != "ok" && r.Status != "error" { // an error has its traceback
+		s.say("%s. %s", strings.ReplaceAll(r.Status, "_", " "), r.Hint)
 	}
 	if r.Truncated {
 		s.say("the output is cut: it was longer than the limit")
@@ -80,12 +77,16 @@ type stored struct {
 	lost  string // why it could not be stored
 }
 
+// dataFolder is where code finds and leaves its files.
+const dataFolder = "/mnt/data/"
+
 // all are the files of a run, and those of its images that are no file's copy by their name.
 func all(r *client.Result) (made []stored) {
 	named := map[string]bool{}
 	for _, f := range r.Files {
-		named[f.Name] = true
-		made = append(made, stored{f.Name, f.Bytes, f.URL, f.Error})
+		name := strings.TrimPrefix(f.Path, dataFolder)
+		named[name] = true
+		made = append(made, stored{name, f.Bytes, f.URL, f.Error})
 	}
 	for _, i := range r.Images {
 		if !named[i.Name] {

@@ -56,7 +56,7 @@ func Run(ctx context.Context, open Open, o Options) (exit Exit, err error) {
 		Language: o.Language, Env: o.Env, Network: o.Network, Timeout: o.Timeout,
 		Session: o.Session, Dependencies: o.Packages, Images: o.JSON,
 	}
-	if run.Files, err = inputs(o.Files); err != nil {
+	if run.Files, err = Inputs(o.Files); err != nil {
 		return Mistake, err
 	}
 	if err := source(&run, o); err != nil {
@@ -106,7 +106,7 @@ func (s *script) run(ctx context.Context, notebox *client.Client, run client.Run
 	result, err := notebox.Execute(ctx, run)
 	s.settle()
 	if err != nil {
-		return s.failed(ctx, refused(err))
+		return s.failed(ctx, Refused(err))
 	}
 	if s.JSON {
 		if _, err := fmt.Fprintf(s.Stdout, "%s\n", result.Raw); err != nil {

@@ -135,9 +135,9 @@ func readAll(r io.Reader) ([]byte, error) {
 	return raw, err
 }
 
-// inputs are the files of --file, and all that is in the folders of it, by the names that they
+// Inputs are the files of --file, and all that is in the folders of it, by the names that they
 // have below /mnt/data.
-func inputs(paths []string) (all []client.File, err error) {
+func Inputs(paths []string) (all []client.File, err error) {
 	for _, given := range paths {
 		top := filepath.Clean(given)
 		err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {

@@ -3,10 +3,12 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"notebox/executor/ledger"
 	"notebox/executor/problem"
+	"notebox/runner"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // The causes for which an execution's context ends, beside that of the service.
 var (
 	ErrClientGone = errors.New("the client is gone")
-	errCancelled  = errors.New("cancelled by its caller")
+	errCancelled  = fmt.Errorf("cancelled by its caller: %w", runner.ErrInterrupted)
 	errNotBegun   = errors.New("the service ended before the run began")
 	errOvertaken  = errors.New("another service has taken the run over")
 )

@@ -68,6 +68,10 @@ var ErrWithOthers = errors.New("what the sandbox shared with others has ended")
 // ErrNoSandbox is that there is no sandbox to adopt.
 var ErrNoSandbox = errors.New("there is no such sandbox")
 
+// ErrInterrupted is in the cause of the context of a run if whoever cancels it waits for what the
+// code has to say to that: it is interrupted before it is killed.
+var ErrInterrupted = errors.New("interrupted")
+
 // Sandbox is a byte stream to the program inside, and the means to end it. Close
 // ends the stream alone: whether the program ends by that is its own affair.
 // Read returns an *ExitError after the last byte of a program that ended, in an

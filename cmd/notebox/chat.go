@@ -121,9 +121,10 @@ func (c *chat) run(ctx context.Context, question string, in, out *os.File) error
 		Theme:   terminal.Theme{Light: terminal.IsLight(os.Getenv)},
 		Columns: func() int { return columnsOf(out) },
 	}
-	if o.Pictures, err = pictures(c.images, in, out, o.Plain); err != nil {
-		return err
+	if !isWay(c.images) {
+		return fmt.Errorf("-images is auto, kitty, iterm2, sixel or off, not %q", c.images)
 	}
+	o.Pictures = pictures(c.images, in, out, o.Plain)
 	talk := console.New(o)
 	defer talk.Close() // its session ends by itself in any case
 	if prompts {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/peterbourgon/ff/v3/ffcli"
@@ -167,8 +168,13 @@ func (r *runFlags) options(args []string) (o script.Options, err error) {
 		}
 		o.Env[name] = value
 	}
-	o.Stdout.Pictures, err = pictures(r.images, os.Stdin, os.Stdout, o.Stdout.Plain)
-	return o, err
+	if !isWay(r.images) {
+		return o, fmt.Errorf("--images is auto, kitty, iterm2, sixel or off, not %q", r.images)
+	}
+	o.Stdout.Pictures = sync.OnceValue(func() terminal.Pictures {
+		return pictures(r.images, os.Stdin, os.Stdout, o.Stdout.Plain)
+	})
+	return o, nil
 }
 
 // outputOf is one of this program's own outputs.
@@ -177,7 +183,6 @@ func outputOf(file *os.File) script.Output {
 		Writer: file, Terminal: term.IsTerminal(int(file.Fd())),
 		Plain:   plainTerminal(),
 		Columns: func() int { return columnsOf(file) },
-		Theme:   terminal.Theme{Light: terminal.IsLight(os.Getenv)},
 	}
 }
 

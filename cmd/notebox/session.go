@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -214,7 +215,7 @@ func listFiles(ctx context.Context, notebox *client.Client, session string) erro
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, f := range list.Files {
-		fmt.Fprintf(table, "%s\t%s\t %s\n", units.HumanSize(float64(f.Bytes)), f.ModifiedAt.Local().Format(time.DateTime), terminal.DefuseLine(f.Path))
+		fmt.Fprintf(table, "%s\t%s\t %s\n", units.HumanSize(float64(f.Bytes)), f.ModifiedAt.Local().Format(time.DateTime), terminal.DefuseLine(strings.TrimPrefix(f.Path, script.DataFolder)))
 	}
 	if err := table.Flush(); err != nil {
 		return err

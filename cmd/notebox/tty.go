@@ -1,8 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/term"
 
@@ -23,22 +23,26 @@ func columnsOf(out *os.File) int {
 // plainTerminal reports whether a terminal is to have text alone (https://no-color.org).
 func plainTerminal() bool { return os.Getenv("TERM") == "dumb" || os.Getenv("NO_COLOR") != "" }
 
+// auto is that the terminal is asked how it shows images.
+const auto = "auto"
+
+// isWay reports whether the flag -images is one.
+func isWay(way string) bool {
+	return way == auto || slices.Contains([]terminal.Pictures{terminal.PicturesOff, terminal.PicturesKitty, terminal.PicturesITerm2, terminal.PicturesSixel}, terminal.Pictures(way))
+}
+
 // pictures is how images are shown on out, as the flag -images says. The terminal itself is
 // asked only if both ends are one.
-func pictures(way string, in, out *os.File, plain bool) (terminal.Pictures, error) {
-	switch p := terminal.Pictures(way); p {
-	case "auto":
-	case terminal.PicturesOff, terminal.PicturesKitty, terminal.PicturesITerm2, terminal.PicturesSixel:
-		return p, nil
-	default:
-		return "", fmt.Errorf("-images is auto, kitty, iterm2, sixel or off, not %q", way)
-	}
-	if plain || !term.IsTerminal(int(out.Fd())) {
-		return terminal.PicturesOff, nil
+func pictures(way string, in, out *os.File, plain bool) terminal.Pictures {
+	switch {
+	case way != auto:
+		return terminal.Pictures(way)
+	case plain || !term.IsTerminal(int(out.Fd())):
+		return terminal.PicturesOff
 	}
 	query := func() string { return terminal.Query(in) }
 	if !term.IsTerminal(int(in.Fd())) {
 		query = nil
 	}
-	return terminal.Detect(os.Getenv, query), nil
+	return terminal.Detect(os.Getenv, query)
 }

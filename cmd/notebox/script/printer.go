@@ -16,12 +16,11 @@ type printer struct {
 	progress       *terminal.Spinner
 	settled        bool
 	fetch          func(link string) ([]byte, error)
-	theme          terminal.Theme
 }
 
 func newPrinter(o Options) *printer {
 	return &printer{
-		stdout: stream{Output: o.Stdout}, stderr: stream{Output: o.Stderr}, theme: o.Stderr.Theme,
+		stdout: stream{Output: o.Stdout}, stderr: stream{Output: o.Stderr},
 		progress: &terminal.Spinner{W: o.Stderr, Columns: o.Stderr.Columns, Off: !o.Stderr.Terminal || o.Stderr.Plain || o.JSON},
 	}
 }
@@ -63,21 +62,23 @@ func (p *printer) output(o client.Output) {
 // show prints a display or a result: its image if the terminal shows images, else its text.
 func (p *printer) show(o client.Output) {
 	text := o.Plain()
-	if link := image(o.Data); link != "" {
-		if p.stdout.Pictures != "" && p.stdout.Pictures != terminal.PicturesOff {
-			p.stdout.flush()
-			raw, err := p.fetch(link)
-			if err == nil {
-				err = p.stdout.Pictures.Write(p.stdout, raw)
-			}
-			if err == nil {
-				return
-			}
-		}
+	if link := image(o.Data); link != "" && p.picture(link) {
+		return
 	}
 	if text != "" {
 		p.stdout.line(text)
 	}
+}
+
+// picture shows an image if the terminal can.
+func (p *printer) picture(link string) bool {
+	way := p.stdout.Pictures()
+	if way == terminal.PicturesOff {
+		return false
+	}
+	p.stdout.flush()
+	raw, err := p.fetch(link)
+	return err == nil && way.Write(p.stdout, raw) == nil
 }
 
 // image is the link of an image that a terminal may be able to show.
@@ -94,7 +95,7 @@ func image(data map[string]json.RawMessage) string {
 // traceback is one as its reader sees it: in colour on a terminal.
 func (p *printer) traceback(text string) string {
 	if p.stderr.Terminal && !p.stderr.Plain {
-		return p.theme.Highlight(text, "pytb")
+		return terminal.Traceback(text)
 	}
 	return p.stderr.safe(text)
 }

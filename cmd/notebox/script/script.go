@@ -43,8 +43,7 @@ type Output struct {
 	Terminal bool // a person reads it: no control characters
 	Plain    bool // on a terminal, too: no colours, no line of progress
 	Columns  func() int
-	Theme    terminal.Theme
-	Pictures terminal.Pictures // how images are shown, if at all
+	Pictures func() terminal.Pictures // how images are shown, if at all; called when there is one
 }
 
 // Open finds the notebox that is to run it. close is called when all is fetched.

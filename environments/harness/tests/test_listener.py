@@ -86,8 +86,8 @@ class Scene:
         self.over = True  # nothing is done by a process that is no more
         raise SystemExit
 
-    def send(self, kind: bytes) -> None:
-        os.write(self.service, frame(kind))
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        os.write(self.service, frame(kind, payload))
 
     def hang_up(self) -> None:
         if self.service >= 0:
@@ -157,6 +157,13 @@ def test_cancel(frame_before: bytes | None, scene: Scene) -> None:
         scene.send(frame_before)
     scene.send(frames.CANCEL)
     scene.until("kill")
+    assert timer.reason == "cancelled"
+
+
+def test_cancel_gently(scene: Scene) -> None:
+    timer = scene.watch()
+    scene.send(frames.CANCEL, frames.GENTLY)
+    scene.until("interrupt", "kill")
     assert timer.reason == "cancelled"
 
 

@@ -2,10 +2,12 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"notebox/runner"
 	"notebox/runner/internal/frame"
 )
 
@@ -17,8 +19,9 @@ const (
 	// its sandbox waits longer for what it interrupts (environments/harness/harness/job/clock.py),
 	// so that no state is lost.
 	SessionSlack = 14 * time.Second
-	// CancelSlack is how long a cancelled job of single use has until its outcome, as it is
-	// killed without an interrupt. Any cancelled job has it from its outcome to its end.
+	// CancelSlack is how long a cancelled job of single use has until its outcome, if it is
+	// killed without an interrupt (see runner.ErrInterrupted). Any cancelled job has it from its
+	// outcome to its end.
 	CancelSlack = 2 * time.Second
 	// CollectTimeout bounds how long files may take to come out, and be stored.
 	CollectTimeout = 120 * time.Second
@@ -34,9 +37,9 @@ const (
 //
 // A slow Sink takes none of this time, unless the mailbox is full.
 func (j *Job) keepTime(ctx context.Context) {
-	slack, cancelSlack := RunSlack, CancelSlack
+	slack := RunSlack
 	if j.c.session {
-		slack, cancelSlack = SessionSlack, SessionSlack
+		slack = SessionSlack
 	}
 	deadline := time.NewTimer(j.spec.Limits.Timeout + slack)
 	defer deadline.Stop()
@@ -52,8 +55,13 @@ func (j *Job) keepTime(ctx context.Context) {
 		case <-cancelled:
 			cancelled = nil
 			if !j.HasOutcome() {
-				deadline.Reset(cancelSlack)
-				go j.cancel()
+				gently := errors.Is(context.Cause(ctx), runner.ErrInterrupted)
+				if gently || j.c.session {
+					deadline.Reset(slack)
+				} else {
+					deadline.Reset(CancelSlack)
+				}
+				go j.cancel(gently)
 			}
 		case <-abandon:
 			j.abandon()
@@ -73,11 +81,15 @@ func (j *Job) keepTime(ctx context.Context) {
 
 // cancel tells the sandbox to end the job, unless its outcome has arrived: the next job may
 // be under way then.
-func (j *Job) cancel() {
+func (j *Job) cancel(gently bool) {
+	var how []byte
+	if gently {
+		how = []byte(frame.Gently)
+	}
 	_ = j.c.write(func(w io.Writer) error { // an error shows on the reading side
 		if j.HasOutcome() {
 			return nil
 		}
-		return frame.Write(w, frame.KindCancel, nil)
+		return frame.Write(w, frame.KindCancel, how)
 	})
 }

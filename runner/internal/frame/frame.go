@@ -76,8 +76,11 @@ const (
 	KindInputData  Kind = 'B'
 	KindGo         Kind = 'G' // all is there: run
 	KindPing       Kind = 'P' // the service is alive
-	KindCancel     Kind = 'C' // end the run now
+	KindCancel     Kind = 'C' // end the run now, or with Gently interrupt it first
 )
+
+// Gently is a payload of KindCancel.
+const Gently = "i"
 
 // To a session's sandbox.
 const (

@@ -69,11 +69,13 @@ func TestTerminal(t *testing.T) {
 		s := onTerminal(t, call{args: []string{"run", "-c", "print('before')\nprint('\\x1b]0;title\\x07evil\\x9b2J')\n1/0"}, env: env})
 		require.Equal(t, 1, s.wait())
 		shown := s.text()
-		require.Contains(t, shown, "starting a sandbox", "what takes long is told")
+		if env == nil {
+			require.Contains(t, shown, "starting a sandbox", "what takes long is told")
+		}
 		require.Contains(t, shown, "\r\x1b[K", "and is gone when output comes")
 		require.Contains(t, shown, "before\r\n")
 		require.NotContains(t, shown, "\x1b]0;")
-		require.Regexp(t, "\x1b\\[[0-9;]*m[^\x1b]*ZeroDivisionError", shown, "a traceback has colours")
+		require.Contains(t, shown, "\x1b[31mZeroDivisionError: division by zero\x1b[0m", "a traceback has colours")
 	})
 }
 

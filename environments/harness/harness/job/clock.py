@@ -31,7 +31,8 @@ class Clock:
 
     reason says why the job was ended: "timeout", "cancelled", "output_limit" or "killed"; ""
     if nobody ended it. A session's job is interrupted before it is ended, and so is a run
-    whose time is over. A cancelled run, or one with too much output, is killed at once.
+    whose time is over, or that somebody cancels who waits for what it has to say. Any other
+    cancelled run, and one with too much output, is killed at once.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Clock:
         in_session: bool = False,
     ) -> None:
         self.reason = ""
+        self._gently = False  # it is interrupted first
         self.kernel_ended = False
         self.restarted = False  # every process of the user's was killed
         self.abort: Callable[[], None] = lambda: None  # ends the wait for a kernel that is no more
@@ -71,19 +73,19 @@ class Clock:
         with self._lock:
             self._finished, self._due = True, None
 
-    def stop(self, reason: str) -> None:
-        """End the job for this reason."""
+    def stop(self, reason: str, *, gently: bool = False) -> None:
+        """End the job for this reason; gently, it is interrupted first."""
         with self._lock:
             if self.reason or self._finished:
                 return
-            self.reason = reason
+            self.reason, self._gently = reason, gently
             if self._running:
                 self._wind_up()
         self._changed()
 
     def _wind_up(self) -> None:
         self._due = time.monotonic()
-        if not self._in_session and self.reason != "timeout":
+        if not (self._in_session or self._gently or self.reason == "timeout"):
             return
         if self.target.interrupts:
             most = SESSION_MOST_SECONDS if self._in_session else MOST_SECONDS

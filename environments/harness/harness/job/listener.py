@@ -125,7 +125,7 @@ class Listener(threading.Thread):
         if kind == frames.CHANNEL and self._channels:
             self._channels.receive(payload)
         elif kind == frames.CANCEL and (clock := self.clock):
-            clock.stop("cancelled")
+            clock.stop("cancelled", gently=payload == frames.GENTLY)
 
 
 def end(code: int) -> None:

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/peterbourgon/ff/v3"
 
@@ -51,11 +52,20 @@ func openLocal(ctx context.Context) (*client.Client, func() error, error) {
 	})
 	return notebox, func() error {
 		p.api.CancelRuns()
-		err := p.http.Close()
+		_ = p.http.Close() // nobody is left who asks
 		<-served
-		return errors.Join(err, p.close(), forget())
+		closed := make(chan struct{})
+		go func() { _ = p.close(); close(closed) }()
+		select {
+		case <-closed:
+		case <-time.After(leaveTime): // what is left of the sandbox ends with this process
+		}
+		return forget()
 	}, nil
 }
+
+// leaveTime is how long the end of a sandbox is waited for whose result is there.
+const leaveTime = time.Second
 
 // layersOfRuns is whose packages are that notebox run has installed: all its runs share them.
 const layersOfRuns = "notebox run"

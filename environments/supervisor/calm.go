@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -59,12 +60,13 @@ func (s *supervisor) calm() {
 	if len(large) == 0 {
 		return
 	}
+	var thaw []func()
 	for _, cell := range large {
-		groups.freeze(cell, true)
+		thaw = append(thaw, groups.freeze(cell))
 	}
 	time.Sleep(calmTime)
-	for _, cell := range large {
-		groups.freeze(cell, false)
+	for _, f := range thaw {
+		f()
 	}
 	time.Sleep(calmPause)
 }
@@ -97,17 +99,29 @@ var (
 // freezes reports whether the host can have cells stand still.
 func (g *groups) freezes() bool { return g.unified || g.own[wire.Freezer] != "" }
 
-// freeze has a cell stand still, or go on. One that has ended meanwhile has no group.
-func (g *groups) freeze(cell uint32, still bool) {
+// freeze has a cell stand still until what it returns is called. One that has ended meanwhile has no
+// group. The file stays open, as the group of a cell that is kept gets another name.
+func (g *groups) freeze(cell uint32) (thaw func()) {
 	file := frozen1
 	if g.unified {
 		file = frozen2
 	}
-	value := file[2]
-	if still {
-		value = file[1]
+	place := g.place(wire.Freezer)
+	var f *os.File
+	var err error
+	for _, name := range []string{name(cell), keptName(cell), name(cell)} {
+		if f, err = os.OpenFile(g.path(place, name, file[0]), os.O_WRONLY, 0); err == nil {
+			break
+		}
 	}
-	_ = write(g.find(cell, g.place(wire.Freezer), file[0]), value)
+	if err != nil {
+		return func() {}
+	}
+	_, _ = f.WriteString(file[1]) // it ends
+	return func() {
+		_, _ = f.WriteAt([]byte(file[2]), 0)
+		f.Close()
+	}
 }
 
 // thaw has what a worker has left standing still go on, so that it can end.

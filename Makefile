@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo check test serve image images build man stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ build: bin/notebox ## build the program
 bin/notebox: FORCE
 	@echo "build: compiling $@, some minutes the first time" >&2
 	@go build -o $@ ./cmd/notebox
+
+man: build ## write the man pages to bin/man
+	@bin/notebox man bin/man && ls bin/man/*.1
 
 # Cells come by themselves: beside other packages their tests would be late.
 test-go: images stores browser clients

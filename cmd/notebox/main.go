@@ -35,7 +35,10 @@ func main() {
 
 func command() *ffcli.Command {
 	return &ffcli.Command{
-		ShortUsage: "notebox <subcommand> [flags]",
+		ShortUsage: "notebox COMMAND [flags]",
+		ShortHelp:  "run code that somebody else wrote, in sandboxes",
+		LongHelp:   rootHelp,
+		UsageFunc:  rootUsage,
 		Subcommands: []*ffcli.Command{
 			serveCommand(),
 			imageCommand(),
@@ -44,12 +47,12 @@ func command() *ffcli.Command {
 			mcpCommand(),
 			discordCommand(),
 			healthcheckCommand(),
+			configCommand(),
+			completionCommand(),
+			versionCommand(),
+			completeCommand(),
+			manCommand(),
 		},
-		Exec: func(_ context.Context, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("no subcommand %q; notebox -h lists them", args[0])
-			}
-			return flag.ErrHelp
-		},
+		Exec: introduce,
 	}
 }

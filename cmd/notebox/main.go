@@ -41,6 +41,7 @@ func command() *ffcli.Command {
 		UsageFunc:  rootUsage,
 		Subcommands: []*ffcli.Command{
 			serveCommand(),
+			doctorCommand(),
 			imageCommand(),
 			keyCommand(),
 			chatCommand(),

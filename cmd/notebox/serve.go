@@ -172,13 +172,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if err != nil {
 		return nil, err
 	}
-	if p.settings.image != "" {
-		for i := range all {
-			if all[i].Name == environments.Default || all[i].ImageOf == environments.Default {
-				all[i].Image = p.settings.image
-			}
-		}
-	}
+	p.settings.useImage(all)
 	p.engine, err = docker.New(docker.Options{
 		ServiceID: p.settings.serviceID,
 		Runtime:   p.settings.runtime,
@@ -220,6 +214,15 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	}
 	p.startAhead(all)
 	return all, nil
+}
+
+// useImage gives Python the image of --image.
+func (s *settings) useImage(all []environments.Environment) {
+	for i := range all {
+		if s.image != "" && (all[i].Name == environments.Default || all[i].ImageOf == environments.Default) {
+			all[i].Image = s.image
+		}
+	}
 }
 
 // openPool makes a pool that is not filled yet. What it has is removed before the engine

@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build man stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -74,6 +74,9 @@ browser: ## install the headless Chromium that opens /docs and /redoc in a test
 
 clients: ## install the official clients that tests use, in other languages
 	@scripts/clients.sh
+
+supervisor: ## compile the supervisor of cells into the program, after its sources changed
+	@go run ./scripts/supervisor
 
 pages: ## fetch what /docs and /redoc are made of anew; ARGS=--check compares
 	@scripts/pages.sh $(ARGS)

@@ -209,7 +209,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
 		}
 		if !p.installed.has(e.Name) {
-			p.log.Info("an environment has no image: make images builds them all", "environment", e.Name, "image", e.Image)
+			p.log.Info("an environment has no image: notebox image build --all builds them all", "environment", e.Name, "image", e.Image)
 		}
 	}
 	p.startAhead(all)
@@ -254,7 +254,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	for _, e := range all {
 		if n := sizes[e.Name]; n > 0 {
 			if !p.installed.has(e.Name) {
-				return fmt.Errorf("--pool-size: %s has no image yet: make images builds it", e.Language)
+				return fmt.Errorf("--pool-size: %s has no image yet: notebox image build --all builds it", e.Language)
 			}
 			stock := pool.StockOptions{Environment: executor.EnvironmentOf(e), Min: n, Max: 2 * n}
 			if s.poolMax > 0 {

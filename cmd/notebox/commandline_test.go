@@ -135,7 +135,7 @@ func TestConfigInForce(t *testing.T) {
 	require.Regexp(t, `(?m)^pool-max +\(twice --pool-size\) +default$`, out)
 
 	_, errs, code = noteboxIn(t, folder, nil, "config", "--memory", "much")
-	require.Equal(t, 1, code)
+	require.NotZero(t, code)
 	require.Contains(t, errs, "memory")
 }
 

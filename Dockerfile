@@ -21,6 +21,7 @@ RUN --mount=type=secret,id=ca --mount=type=secret,id=go \
     [ ! -s /run/secrets/ca ] || export SSL_CERT_FILE=/run/secrets/ca; \
     [ ! -s /run/secrets/go ] || { set -a; . /run/secrets/go; set +a; }; \
     export GOTOOLCHAIN=auto CGO_ENABLED=0; \
+    go run ./scripts/supervisor; \
     go build -trimpath -buildvcs=false -tags=disable_grpc_modules,grpcnotrace -ldflags=-s -o /notebox ./cmd/notebox
 
 FROM debian:trixie-slim

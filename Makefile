@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,17 +34,20 @@ images: ## build the images of all languages; NOTEBOX_ENVIRONMENTS_DIR=… adds 
 
 build: bin/notebox ## build the program
 
-bin/notebox: FORCE
+bin/notebox: supervisor FORCE
 	@echo "build: compiling $@, some minutes the first time" >&2
 	@go build -o $@ ./cmd/notebox
 
+man: build ## write the man pages to bin/man
+	@bin/notebox man bin/man && ls bin/man/*.1
+
 # Cells come by themselves: beside other packages their tests would be late.
-test-go: images stores browser clients
+test-go: supervisor images stores browser clients
 	GO_PACKAGES="./tests/adversarial ./tests/e2e/... ./runner/docker $$(go list ./... | grep -v /runner/cells$$ | xargs)" scripts/go-test.sh
 	GO_PACKAGES=./runner/cells scripts/go-test.sh
 
 # Most that these packages test is in containers. A container that another test wants fails it.
-test-short: stores browser clients
+test-short: supervisor stores browser clients
 	@GO_PACKAGES="$$(go list ./... | grep -vE '/(tests/adversarial|tests/faults|runner/docker|runner/cells)$$' | xargs)" \
 	  DOCKER_HOST=unix:///no-containers scripts/go-test.sh -short
 
@@ -71,6 +74,9 @@ browser: ## install the headless Chromium that opens /docs and /redoc in a test
 
 clients: ## install the official clients that tests use, in other languages
 	@scripts/clients.sh
+
+supervisor: ## compile the supervisor of cells, which is a part of the program
+	@go run ./scripts/supervisor
 
 pages: ## fetch what /docs and /redoc are made of anew; ARGS=--check compares
 	@scripts/pages.sh $(ARGS)

@@ -9,7 +9,8 @@ import (
 )
 
 // Question asks which images belong to this source, for the scripts that build them.
-// `notebox image` puts it, and so does scripts/imageref, which compiles in a second.
+// `notebox image` puts it, and so does scripts/imageref, which compiles in a second, for
+// scripts/image.sh.
 type Question struct {
 	Dir  string // folder with environments of the operator's own
 	Base bool   // the image that the others are made from

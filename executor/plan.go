@@ -277,7 +277,7 @@ func (x *Executor) MustBeAvailable(env *environments.Environment) error {
 	if x.available(env.Name) {
 		return nil
 	}
-	return &problem.Error{Status: problem.StatusUnavailable, Field: "language", Text: fmt.Sprintf("the image of %s is not installed: make images", env.Name)}
+	return &problem.Error{Status: problem.StatusUnavailable, Field: "language", Text: fmt.Sprintf("the image of %s is not installed: notebox image build %s", env.Name, env.Name)}
 }
 
 // timeout is the time limit of a run that asks for it, or for none.

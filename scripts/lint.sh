@@ -43,5 +43,5 @@ check "import rule" go tool -modfile=tools.mod depguard ./...
 check "ruff check" in_harness ruff check --no-cache --config pyproject.toml . "$root"/environments/*/*.py
 check "ruff format" in_harness ruff format --no-cache --config pyproject.toml --check . "$root"/environments/*/*.py
 check mypy typed
-check shellcheck shellcheck -x scripts/*.sh scripts/v2/*.sh environments/base/*.sh .ci/run
+check shellcheck shellcheck -x install.sh scripts/*.sh scripts/v2/*.sh environments/base/*.sh .ci/run
 exit "$failed"

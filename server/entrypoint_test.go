@@ -146,7 +146,7 @@ func TestUnavailable(t *testing.T) {
 		s.post("/v1/execute", "text/x-r", "x"),
 		s.post("/v1/sessions", "application/json", `{"language":"r"}`),
 	} {
-		s.requireProblem(a, 503, "the image of r is not installed: make images")
+		s.requireProblem(a, 503, "the image of r is not installed: notebox image build r")
 	}
 	s.requireProblem(s.postJSON(`{"code":"x","language":"x"}`), 422, `"x" is not known; there are: python`)
 	var list native.EnvironmentList

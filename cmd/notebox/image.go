@@ -5,21 +5,48 @@ import (
 	"flag"
 	"os"
 
+	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
 
 	"notebox/environments"
 )
 
-// imageCommand prints which images belong to this program.
+const imageHelp = `Without a subcommand it prints the reference of the image that belongs to this program,
+for Python or the language that is named.`
+
+// imageCommand prints which images belong to this program, and its subcommands make them.
 func imageCommand() *ffcli.Command {
 	f := flag.NewFlagSet("notebox image", flag.ContinueOnError)
 	var q environments.Question
 	q.Register(f)
 	return &ffcli.Command{
-		Name:       "image",
-		ShortUsage: "notebox image [flags] [environment]",
-		ShortHelp:  "print the reference of a sandbox image",
-		FlagSet:    f,
-		Exec:       func(_ context.Context, args []string) error { return q.Answer(os.Stdout, args) },
+		Name:        "image",
+		ShortUsage:  "notebox image [flags] [LANGUAGE] | build | list | prune",
+		ShortHelp:   "build, list and remove the images of languages",
+		LongHelp:    imageHelp,
+		FlagSet:     f,
+		Subcommands: []*ffcli.Command{imageBuildCommand(), imageListCommand(), imagePruneCommand()},
+		Exec: func(_ context.Context, args []string) error {
+			if err := ownEnvironments(&q.Dir); err != nil {
+				return err
+			}
+			return q.Answer(os.Stdout, args)
+		},
 	}
+}
+
+// registerEnvironments is the flag of serve that images are made by too.
+func registerEnvironments(f *flag.FlagSet, dir *string) {
+	f.StringVar(dir, "environments-dir", "", "Know the languages in this `folder` too; NOTEBOX_ENVIRONMENTS_DIR names it as well.")
+}
+
+// ownEnvironments reads the variable of --environments-dir where the flag is not set, as serve
+// does.
+func ownEnvironments(dir *string) error {
+	if *dir != "" {
+		return nil
+	}
+	var f flag.FlagSet
+	registerEnvironments(&f, dir)
+	return ff.Parse(&f, nil, variableOptions()...)
 }

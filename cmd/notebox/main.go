@@ -49,23 +49,27 @@ func run(ctx context.Context, args []string) error {
 
 func command() *ffcli.Command {
 	return &ffcli.Command{
-		ShortUsage: "notebox <subcommand> [flags]",
+		ShortUsage: "notebox COMMAND [flags]",
+		ShortHelp:  "run code that somebody else wrote, in sandboxes",
+		LongHelp:   rootHelp,
+		UsageFunc:  rootUsage,
 		Subcommands: []*ffcli.Command{
 			runCommand(),
 			serveCommand(),
 			sessionCommand(),
+			doctorCommand(),
 			imageCommand(),
 			keyCommand(),
 			chatCommand(),
 			mcpCommand(),
 			discordCommand(),
 			healthcheckCommand(),
+			configCommand(),
+			completionCommand(),
+			versionCommand(),
+			completeCommand(),
+			manCommand(),
 		},
-		Exec: func(_ context.Context, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("no subcommand %q; notebox -h lists them", args[0])
-			}
-			return flag.ErrHelp
-		},
+		Exec: introduce,
 	}
 }

@@ -177,13 +177,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if err != nil {
 		return nil, err
 	}
-	if p.settings.image != "" {
-		for i := range all {
-			if all[i].Name == environments.Default || all[i].ImageOf == environments.Default {
-				all[i].Image = p.settings.image
-			}
-		}
-	}
+	p.settings.useImage(all)
 	p.engine, err = docker.New(docker.Options{
 		ServiceID: p.settings.serviceID,
 		Layers:    p.settings.layers,
@@ -222,11 +216,20 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
 		}
 		if !p.installed.has(e.Name) {
-			p.log.Info("an environment has no image: make images builds them all", "environment", e.Name, "image", e.Image)
+			p.log.Info("an environment has no image: notebox image build --all builds them all", "environment", e.Name, "image", e.Image)
 		}
 	}
 	p.startAhead(all)
 	return all, nil
+}
+
+// useImage gives Python the image of --image.
+func (s *settings) useImage(all []environments.Environment) {
+	for i := range all {
+		if s.image != "" && (all[i].Name == environments.Default || all[i].ImageOf == environments.Default) {
+			all[i].Image = s.image
+		}
+	}
 }
 
 // openPool makes a pool that is not filled yet. What it has is removed before the engine
@@ -258,7 +261,7 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	for _, e := range all {
 		if n := sizes[e.Name]; n > 0 {
 			if !p.installed.has(e.Name) {
-				return fmt.Errorf("--pool-size: %s has no image yet: make images builds it", e.Language)
+				return fmt.Errorf("--pool-size: %s has no image yet: notebox image build --all builds it", e.Language)
 			}
 			stock := pool.StockOptions{Environment: executor.EnvironmentOf(e), Min: n, Max: 2 * n}
 			if s.poolMax > 0 {

@@ -52,9 +52,14 @@ func warnOfVariables(log *slog.Logger, flags *flag.FlagSet, environ []string, do
 
 func variablesOf(flags *flag.FlagSet) (names []string) {
 	flags.VisitAll(func(f *flag.Flag) {
-		names = append(names, variablePrefix+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")))
+		names = append(names, variableOf(f.Name))
 	})
 	return names
+}
+
+// variableOf is the variable of a flag.
+func variableOf(name string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
 // nearest is the one of names that begins with name, or differs least from it; "" if none is

@@ -290,7 +290,7 @@ func explain(err error, late, message string) error {
 }
 
 func imageMissing(err error) error {
-	return unavailable("the sandbox image is missing: build it with `make images`", fmt.Errorf("%w: %w", runner.ErrNoImage, err))
+	return unavailable("the sandbox image is missing: build it with `notebox image build`", fmt.Errorf("%w: %w", runner.ErrNoImage, err))
 }
 
 func unavailable(message string, err error) error {

@@ -60,7 +60,7 @@ func TestG04ImageMissing(t *testing.T) {
 	s := onDaemon(t, d, "--image", "standin:none")
 	s.launch()
 	require.Equal(t, 1, s.exit())
-	require.Contains(t, s.Logged(), "the sandbox image is missing: build it with `make images`")
+	require.Contains(t, s.Logged(), "the sandbox image is missing: build it with `notebox image build`")
 	require.NotContains(t, s.Logged(), " url=", "it never served")
 
 	s = onDaemon(t, d, "--pool-size", "0").start()

@@ -54,8 +54,8 @@ func TestPromisesAreHeld(t *testing.T) {
 // TestDocumentsNameTheProgram: what people are to type has the program's path, from the checkout.
 func TestDocumentsNameTheProgram(t *testing.T) {
 	files := documents(t)
-	typed := regexp.MustCompile(`(?m)^(?:    |\t)?\s*(?:[A-Z_]+=\S+ |.*\| )*((?:[^\s\x60]*/)?notebox) (?:serve|image|key|chat|mcp|discord|healthcheck)\b.*$`)
-	inline := regexp.MustCompile("`(?:[^`\n]*\\| )?((?:bin/)?notebox) (?:serve|image|key|chat|mcp|discord|healthcheck) [^`\n]+`")
+	typed := regexp.MustCompile(`(?m)^(?:    |\t)?\s*(?:[A-Z_]+=\S+ |.*\| )*((?:[^\s\x60]*/)?notebox) (?:serve|doctor|image|key|chat|mcp|discord|healthcheck|config|version)\b.*$`)
+	inline := regexp.MustCompile("`(?:[^`\n]*\\| )?((?:bin/)?notebox) (?:serve|doctor|image|key|chat|mcp|discord|healthcheck|config|version) [^`\n]+`")
 	found := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/environments"
+)
+
+// TestKeepOptions: a build gets where packages come from, and nothing that names a file of
+// this host.
+func TestKeepOptions(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "[global]\nindex-url = https://u:p@pypi\nextra-index-url =\n    https://a\n    https://b\n[install]\nTrusted_Host: pypi\n",
+		string(keepOptions([]byte("# ours\n[global]\nindex-url = https://u:p@pypi\nfind-links =\n    /opt/wheels\n    /srv\nextra-index-url =\n    https://a\n    https://b\ncert = /etc/ca.pem\n\n[install]\nTrusted_Host: pypi\n"), pipOption)))
+	require.Equal(t, "registry=https://npm\n@us:registry=https://us\n//us/:_authToken=secret\nstrict-ssl=false\n",
+		string(keepOptions([]byte("registry=https://npm\ncafile=/etc/ca.pem\n@us:registry=https://us\n//us/:_authToken=secret\n; a remark\ncache=/tmp\nstrict-ssl=false\nprefix=/usr\n"), npmOption)))
+	require.Empty(t, keepOptions(nil, pipOption))
+}
+
+func TestImagesThatAreWanted(t *testing.T) {
+	t.Parallel()
+	all, err := environments.Load("")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		desc  string
+		build imageBuild
+		names []string
+		want  []string
+		err   string
+	}{
+		{desc: "none is Python", want: []string{"jupyter"}},
+		{desc: "names, languages and aliases", names: []string{"r", "python", "js", "bash"}, want: []string{"r", "jupyter", "javascript", "bash"}},
+		{desc: "two that share one image", names: []string{"typescript", "javascript"}, want: []string{"javascript"}},
+		{desc: "all", build: imageBuild{all: true}, want: []string{"jupyter", "bash", "go", "javascript", "r"}},
+		{desc: "all, and one", build: imageBuild{all: true}, names: []string{"r"}, err: "name none"},
+		{desc: "a tag for two", build: imageBuild{tag: "x:1"}, names: []string{"r", "go"}, err: "name one language"},
+		{desc: "unknown", names: []string{"cobol"}, err: `no environment "cobol"; there is: jupyter, bash`},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			found, err := c.build.wanted(all, c.names)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			var names []string
+			for _, e := range found {
+				names = append(names, e.Name)
+			}
+			require.Equal(t, c.want, names)
+		})
+	}
+}
+
+// TestImageReference: without a subcommand the program prints references, which scripts read.
+func TestImageReference(t *testing.T) {
+	t.Parallel()
+	all, err := environments.Load("")
+	require.NoError(t, err)
+	out, _, code := notebox(t, nil, "image")
+	require.Zero(t, code)
+	require.Equal(t, all[0].Image+"\n", out)
+	out, _, code = notebox(t, nil, "image", "r")
+	require.Zero(t, code)
+	require.Regexp(t, `^notebox/r:[0-9a-f]{16}\n$`, out)
+	out, _, _ = notebox(t, nil, "image", "--list")
+	require.Equal(t, "jupyter\nbash\ngo\njavascript\nr\n", out)
+	_, errs, code := notebox(t, []string{"DOCKER_HOST=unix:///none.sock"}, "image", "build")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "notebox doctor says more")
+	_, errs, code = notebox(t, []string{"NOTEBOX_ENVIRONMENTS_DIR=/none"}, "image", "list")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "/none")
+}

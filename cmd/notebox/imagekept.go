@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/docker/go-units"
+	"github.com/peterbourgon/ff/v3/ffcli"
+
+	"notebox/environments"
+	"notebox/runner/docker/builder"
+)
+
+const imagePruneHelp = `Removes images of languages that other versions of notebox have built, and prints what it
+removes. What a container is made from stays, and so does what this program runs code in.
+An image of another checkout, or of a service of another version on the same daemon, is
+an old one too: --dry-run shows first what would go.`
+
+func imageListCommand() *ffcli.Command {
+	f := flag.NewFlagSet("notebox image list", flag.ContinueOnError)
+	var dir string
+	registerEnvironments(f, &dir)
+	asJSON := f.Bool("json", false, "Print a JSON array.")
+	return &ffcli.Command{
+		Name:       "list",
+		ShortUsage: "notebox image list [--json]",
+		ShortHelp:  "list the images of languages, and which are missing or old",
+		FlagSet:    f,
+		Exec: func(ctx context.Context, _ []string) error {
+			return withImages(ctx, dir, func(_ *builder.Builder, all []builder.Kept) error {
+				if *asJSON {
+					return writeJSON(os.Stdout, all)
+				}
+				return writeImages(os.Stdout, all)
+			})
+		},
+	}
+}
+
+func imagePruneCommand() *ffcli.Command {
+	f := flag.NewFlagSet("notebox image prune", flag.ContinueOnError)
+	var dir string
+	registerEnvironments(f, &dir)
+	dry := f.Bool("dry-run", false, "Remove nothing, and print what would be removed.")
+	return &ffcli.Command{
+		Name:       "prune",
+		ShortUsage: "notebox image prune [--dry-run]",
+		ShortHelp:  "remove images that other versions of notebox have built",
+		LongHelp:   imagePruneHelp,
+		FlagSet:    f,
+		Exec: func(ctx context.Context, _ []string) error {
+			return withImages(ctx, dir, func(b *builder.Builder, all []builder.Kept) error {
+				return prune(ctx, b, all, *dry, os.Stdout)
+			})
+		},
+	}
+}
+
+// withImages gives use all images there are, and should be.
+func withImages(ctx context.Context, dir string, use func(*builder.Builder, []builder.Kept) error) error {
+	if err := ownEnvironments(&dir); err != nil {
+		return err
+	}
+	all, err := environments.Load(dir)
+	if err != nil {
+		return err
+	}
+	refs := map[string]string{}
+	for _, e := range all {
+		if e.ImageOf == "" {
+			refs[e.Name] = e.Image
+		}
+	}
+	if refs[environments.Base], err = environments.BaseImage(); err != nil {
+		return err
+	}
+	b, err := builder.New(builder.Options{})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	kept, err := b.List(ctx, refs)
+	if err != nil {
+		return err
+	}
+	return use(b, kept)
+}
+
+// prune removes the old images, and prints their references.
+func prune(ctx context.Context, b *builder.Builder, all []builder.Kept, dry bool, out io.Writer) error {
+	var failed []error
+	for _, k := range all {
+		if k.State != builder.Old || k.InUse {
+			continue
+		}
+		if !dry {
+			switch err := b.Remove(ctx, k.Ref); {
+			case errors.Is(err, builder.ErrInUse): // since it was listed
+				continue
+			case err != nil:
+				failed = append(failed, err)
+				continue
+			}
+		}
+		fmt.Fprintln(out, k.Ref)
+	}
+	return errors.Join(failed...)
+}
+
+// writeImages prints a table. Sizes include what images have in common.
+func writeImages(w io.Writer, all []builder.Kept) error {
+	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(table, "LANGUAGE\tIMAGE\tSTATE\tSIZE\tCREATED")
+	for _, k := range all {
+		state, size, created := string(k.State), "", ""
+		if k.State != builder.Missing {
+			size, created = units.HumanSize(float64(k.Bytes)), k.Created.Local().Format("2006-01-02 15:04")
+		}
+		if k.InUse && k.State == builder.Old {
+			state += ", in use"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", k.Name, k.Ref, state, size, created)
+	}
+	return table.Flush()
+}

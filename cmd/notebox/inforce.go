@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/peterbourgon/ff/v3"
+	"github.com/peterbourgon/ff/v3/ffcli"
+)
+
+const configHelp = `Prints each setting of notebox serve: its value, and where that comes from. Called with
+the flags, variables and files that serve gets, it says what serve would do.
+
+A value in parentheses is found out when the service starts. Passwords in URLs are not
+shown.`
+
+// Where a value comes from.
+const (
+	fromFlag     = "flag"
+	fromVariable = "variable"
+	fromDotenv   = ".env"
+	fromConfig   = "config file"
+	fromDefault  = "default"
+)
+
+// setting is one flag of serve, as it is in force.
+type setting struct {
+	Name     string `json:"name"`     // of the flag
+	Variable string `json:"variable"` // that sets it too
+	Value    string `json:"value"`
+	From     string `json:"from"`
+	// Later is that Value is the rule by which the service finds the value at its start.
+	Later bool `json:"later,omitempty"`
+}
+
+func configCommand() *ffcli.Command {
+	var s settings
+	flags := flag.NewFlagSet("notebox config", flag.ContinueOnError)
+	s.register(flags)
+	asJSON := flags.Bool("json", false, "Print a JSON array.")
+	return &ffcli.Command{
+		Name:       "config",
+		ShortUsage: "notebox config [--json] [flags of serve]",
+		ShortHelp:  "print the settings in force, and where each comes from",
+		LongHelp:   configHelp,
+		UsageFunc:  withoutFlags,
+		FlagSet:    flags,
+		Exec: func(_ context.Context, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unexpected argument %q", args[0])
+			}
+			all, err := inForce(flags, &s)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return writeJSON(os.Stdout, all)
+			}
+			return writeSettings(os.Stdout, all)
+		},
+	}
+}
+
+// withoutFlags is the usage of a command that takes all flags of serve.
+func withoutFlags(c *ffcli.Command) string {
+	short := *c
+	short.FlagSet = new(flag.FlagSet)
+	if f := c.FlagSet.Lookup("json"); f != nil {
+		short.FlagSet.Var(f.Value, f.Name, f.Usage)
+	}
+	return ffcli.DefaultUsageFunc(&short) + "\nnotebox serve -h lists the flags of serve.\n"
+}
+
+// inForce reads what serve reads, in its order, and notes what each step has set.
+func inForce(flags *flag.FlagSet, s *settings) ([]setting, error) {
+	from := map[string]string{}
+	note := func(source string) {
+		flags.Visit(func(f *flag.Flag) {
+			if from[f.Name] == "" {
+				from[f.Name] = source
+			}
+		})
+	}
+	note(fromFlag)
+	if err := ff.Parse(flags, nil, ff.WithEnvVarPrefix("NOTEBOX")); err != nil {
+		return nil, err
+	}
+	note(fromVariable)
+	if err := ff.Parse(flags, nil, variableOptions()...); err != nil {
+		return nil, err
+	}
+	note(fromDotenv)
+	if err := readConfig(flags, s.config); err != nil {
+		return nil, err
+	}
+	note(fromConfig)
+
+	var own flag.FlagSet
+	new(settings).register(&own)
+	var all []setting
+	own.VisitAll(func(f *flag.Flag) {
+		one := setting{Name: f.Name, Variable: variableOf(f.Name), Value: hideSecrets(flags.Lookup(f.Name).Value.String()), From: from[f.Name]}
+		if one.From == "" {
+			one.From = fromDefault
+			one.Value, one.Later = defaultOf(f, one.Value)
+		}
+		all = append(all, one)
+	})
+	return all, nil
+}
+
+// ruleAtEnd is how a flag's help says a default that depends on the machine.
+var ruleAtEnd = regexp.MustCompile(`\(default: (.*)\)$`)
+
+// defaultOf is a default as people read it: that of a machine's, which is in the help, where
+// the flag itself has nothing to say.
+func defaultOf(f *flag.Flag, value string) (text string, later bool) {
+	rule := ruleAtEnd.FindStringSubmatch(f.Usage)
+	if rule != nil && slices.Contains([]string{"", "0", strconv.Itoa(notSet)}, value) {
+		return rule[1], true
+	}
+	return value, false
+}
+
+var (
+	// address is a URL in a value, alone or in a list.
+	address = regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^\s,]+`)
+	// secretName is a name in a URL's query whose value signs in.
+	secretName = regexp.MustCompile(`(?i)sig|key|token|secret|pass|credential`)
+)
+
+// hidden stands for a secret.
+const hidden = "xxxxx"
+
+// hideSecrets takes out of each URL what signs in.
+func hideSecrets(value string) string {
+	return address.ReplaceAllStringFunc(value, func(text string) string {
+		u, err := url.Parse(text)
+		if err != nil {
+			return hidden
+		}
+		if u.User != nil {
+			u.User = url.User(hidden)
+		}
+		if query := u.Query(); len(query) > 0 {
+			changed := false
+			for name := range query {
+				if secretName.MatchString(name) {
+					query.Set(name, hidden)
+					changed = true
+				}
+			}
+			if changed {
+				u.RawQuery = query.Encode()
+			}
+		}
+		return u.String()
+	})
+}
+
+// writeSettings prints a table.
+func writeSettings(w io.Writer, all []setting) error {
+	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(table, "SETTING\tVALUE\tFROM")
+	for _, one := range all {
+		value, from := one.Value, one.From
+		if one.Later {
+			value = "(" + value + ")"
+		}
+		if from == fromVariable || from == fromDotenv {
+			from += " " + one.Variable
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", one.Name, strings.ReplaceAll(value, "\n", " "), from)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,150 @@
+package doctor_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"notebox/access"
+	"notebox/doctor"
+	"notebox/storage"
+)
+
+func TestStorage(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	dead.Close()
+	for _, c := range []struct {
+		desc, url     string
+		level         doctor.Level
+		message, mend string
+	}{
+		{"a folder", "file://" + folder, doctor.OK, "written to file://" + folder, ""},
+		{"one that is not there", "file://" + folder + "/new/a/b", doctor.OK, "removed", ""},
+		{"no folder", "file://" + file, doctor.Wrong, "file", "--storage"},
+		{"a cloud that is down", "s3://bucket?region=x&path_style=true&endpoint=http://" + dead.Addr().String(), doctor.Wrong, "", "docs/files.md"},
+		{"no store", "nonsense", doctor.Wrong, "nonsense", "docs/files.md"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			t.Parallel()
+			variables := map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+			found := lines(t, doctor.Storage(storage.Options{URL: c.url, Getenv: func(name string) string { return variables[name] }}))["storage"]
+			require.Equal(t, c.level, found.Level, found)
+			require.Contains(t, found.Message, c.message)
+			require.Contains(t, found.Mend, c.mend)
+		})
+	}
+	t.Cleanup(func() {
+		left, err := filepath.Glob(folder + "/doctor/*")
+		require.NoError(t, err)
+		require.Empty(t, left)
+		require.NoDirExists(t, folder+"/new", "the service makes it")
+	})
+}
+
+func TestState(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.Equal(t, doctor.OK, lines(t, doctor.State(folder))["state"].Level)
+	require.Contains(t, lines(t, doctor.State(folder+"/a/b"))["state"].Message, "not there yet")
+	require.NoDirExists(t, folder+"/a")
+	require.Equal(t, doctor.Wrong, lines(t, doctor.State(file))["state"].Level)
+	require.Equal(t, doctor.Wrong, lines(t, doctor.State(file+"/a"))["state"].Level)
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+}
+
+func TestPort(t *testing.T) {
+	t.Parallel()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer other.Close()
+	go func() {
+		for {
+			c, err := other.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprint(c, "220 another\r\n")
+			c.Close()
+		}
+	}()
+	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="notebox"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer own.Close()
+	for _, c := range []struct {
+		desc, address string
+		refused       error
+		level         doctor.Level
+		message       string
+	}{
+		{"free", "127.0.0.1:0", nil, doctor.OK, "is free"},
+		{"a notebox's", own.Listener.Addr().String(), nil, doctor.OK, "a notebox answers"},
+		{"another program's", other.Addr().String(), nil, doctor.Wrong, "another program answers"},
+		{"not this machine's", "192.0.2.1:0", nil, doctor.Wrong, "192.0.2.1"},
+		{"refused", "0.0.0.0:8080", errors.New("only loopback"), doctor.Wrong, "only loopback"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			found := lines(t, doctor.Port(c.address, c.refused))["port"]
+			require.Equal(t, c.level, found.Level, found)
+			require.Contains(t, found.Message, c.message)
+		})
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), mode))
+		require.NoError(t, os.Chmod(path, mode))
+		return path
+	}
+	line := access.NamedEntry("alice", access.Limits{}, access.SecretOf(access.NewKey())).String() + "\n"
+	for _, c := range []struct {
+		desc, path string
+		everybody  bool
+		level      doctor.Level
+		message    string
+	}{
+		{"none", "", false, doctor.OK, "only this machine"},
+		{"none, and everybody", "", true, doctor.Warning, "whoever reaches"},
+		{"one", write("good", line, 0o600), false, doctor.OK, "good: 1"},
+		{"one that others may read", write("open", line, 0o644), false, doctor.Warning, "others may read"},
+		{"not there", folder + "/none", false, doctor.Wrong, "no such file"},
+		{"empty", write("empty", "\n", 0o600), false, doctor.Wrong, "key"},
+		{"no line of it", write("bad", "alice sha256:x\n", 0o600), false, doctor.Wrong, "line 1"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			found := lines(t, doctor.Keys(c.path, c.everybody))["keys"]
+			require.Equal(t, c.level, found.Level, found)
+			require.Contains(t, found.Message, c.message)
+		})
+	}
+}
+
+func TestDiskAndWarnings(t *testing.T) {
+	e := daemon(t, func(map[string]any) {})
+	found := lines(t, doctor.Disk(e, doctor.Place{Of: "state", Folder: t.TempDir() + "/new"}), doctor.Settings(nil, []string{"a doubt"}), doctor.Kernel([]string{"file-max"}))
+	require.Regexp(t, `^\d+(\.\d)? [GM]iB free for state \(`, found["disk"].Message)
+	require.Equal(t, doctor.Warning, found["settings"].Level)
+	require.Equal(t, "file-max", found["kernel"].Message)
+	require.Equal(t, doctor.Wrong, lines(t, doctor.Settings(errors.New("--pids is out of range"), nil))["settings"].Level)
+}

@@ -1,0 +1,36 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+
+	"notebox/access"
+)
+
+// Keys is the check of the file of API keys. path may be "": there are none then, and only
+// this machine is let in unless everybody is.
+func Keys(path string, everybody bool) Check {
+	return Check{Name: "keys", Look: func(context.Context) Finding {
+		switch {
+		case path == "" && everybody:
+			return warning("Make a key (notebox key -file keys NAME) and set --api-keys-file.", "--no-auth: whoever reaches the service may run code")
+		case path == "":
+			return ok("no API keys: only this machine is served")
+		}
+		var said bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&said, nil))
+		keys, err := access.Open(path, access.Options{Log: log})
+		if err != nil {
+			return wrong("Mend the file; notebox key -file writes its lines.", "%s", words(err))
+		}
+		n := keys.Len()
+		if err := keys.Close(); err != nil {
+			return wrong("Mend the file; notebox key -file writes its lines.", "%s", words(err))
+		}
+		if said.Len() > 0 {
+			return warning("chmod 600 "+path, "others may read %s; callers in it: %d", path, n)
+		}
+		return ok("callers in %s: %d", path, n)
+	}}
+}

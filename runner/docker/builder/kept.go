@@ -1,0 +1,111 @@
+package builder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+)
+
+// State is what an image is to this program.
+type State string
+
+// The states of images.
+const (
+	Current State = "current" // code runs in it
+	Missing State = "missing" // it is not built
+	Old     State = "old"     // another version of notebox has built it
+)
+
+// Kept is an image of a language, or one that there should be.
+type Kept struct {
+	Name    string    `json:"name"` // of the environment
+	Ref     string    `json:"image"`
+	State   State     `json:"state"`
+	Bytes   int64     `json:"bytes"`   // what it has in common with others included
+	Created time.Time `json:"created"` // zero if it is missing
+	InUse   bool      `json:"in_use"`  // a container is made from it
+}
+
+// hashed is a tag that is a hash of what an image is made of: no tag of anybody else's is.
+var hashed = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// List returns the images of environments, given as names and references that this program
+// has for them: first each of these, and then old ones, the newest first.
+func (b *Builder) List(ctx context.Context, refs map[string]string) ([]Kept, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	found, err := b.api.ImageList(ctx, image.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", unreached(err))
+	}
+	users, err := b.api.ContainerList(ctx, container.ListOptions{All: true})
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", unreached(err))
+	}
+	used := map[string]bool{}
+	for _, user := range users {
+		used[user.ImageID] = true
+	}
+	names, known := map[string]string{}, map[string]bool{}
+	for name, ref := range refs {
+		repository, _, _ := strings.Cut(ref, ":")
+		names[repository], known[ref] = name, true
+	}
+	var all []Kept
+	for _, one := range found {
+		for _, ref := range one.RepoTags {
+			repository, tag, _ := strings.Cut(ref, ":")
+			name, ours := names[repository]
+			if !ours || !known[ref] && !hashed.MatchString(tag) {
+				continue
+			}
+			k := Kept{Name: name, Ref: ref, State: Old, Bytes: one.Size, Created: time.Unix(one.Created, 0).UTC(), InUse: used[one.ID]}
+			if known[ref] {
+				k.State = Current
+				delete(known, ref)
+			}
+			all = append(all, k)
+		}
+	}
+	for name, ref := range refs {
+		if known[ref] {
+			all = append(all, Kept{Name: name, Ref: ref, State: Missing})
+		}
+	}
+	slices.SortFunc(all, func(a, b Kept) int {
+		old := func(k Kept) int {
+			if k.State == Old {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(old(a)-old(b), cmp.Compare(a.Name, b.Name), b.Created.Compare(a.Created), cmp.Compare(a.Ref, b.Ref))
+	})
+	return all, nil
+}
+
+// ErrInUse says that a container is made from an image, or another image.
+var ErrInUse = errors.New("it is in use")
+
+// Remove removes the name of an image, and its layers if it has no other name.
+func (b *Builder) Remove(ctx context.Context, ref string) error {
+	_, err := b.api.ImageRemove(ctx, ref, image.RemoveOptions{PruneChildren: true})
+	switch {
+	case errdefs.IsConflict(err):
+		return fmt.Errorf("remove %s: %w", ref, ErrInUse)
+	case errdefs.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove %s: %w", ref, unreached(err))
+	}
+	return nil
+}

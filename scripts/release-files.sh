@@ -13,4 +13,3 @@ gzip -9n bin/release/man/*.1
 bin/notebox completion bash >bin/release/completion/notebox
 bin/notebox completion zsh >bin/release/completion/_notebox
 bin/notebox completion fish >bin/release/completion/notebox.fish
-go run ./scripts/supervisor

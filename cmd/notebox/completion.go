@@ -12,10 +12,10 @@ import (
 
 	"github.com/peterbourgon/ff/v3/ffcli"
 
-	"notebox/agent/console"
 	"notebox/cmd/notebox/internal/completion"
 	"notebox/cmd/notebox/internal/manual"
 	"notebox/storage"
+	"notebox/terminal"
 )
 
 const completionHelp = `Prints what a shell reads once, so that Tab completes subcommands, flags, their values,
@@ -68,8 +68,8 @@ func flagValues(name string) []string {
 		"log-level":    {"debug", "info", "warn", "error"},
 		"dependencies": {"on", "off"},
 		"images": {
-			"auto", string(console.PicturesKitty), string(console.PicturesITerm2),
-			string(console.PicturesSixel), string(console.PicturesOff),
+			"auto", string(terminal.PicturesKitty), string(terminal.PicturesITerm2),
+			string(terminal.PicturesSixel), string(terminal.PicturesOff),
 		},
 	}[name]
 }

@@ -10,12 +10,29 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
 
+# What shows widgets in a frame is complete in itself, so nothing that its package depends on is
+# installed. The hash is what `npm view NAME@VERSION dist.integrity` says.
+readonly widgets=@jupyter-widgets/html-manager@1.0.15
+readonly widgets_hash=sha512-5thBIV6ymNgmPVOHvzx+gGy8ZSKmSazhtGw4/c4xJDVzRhG9PTeQsRjF3FUTopvFi//SABeNz1yp47bCrJ3CQA==
+
 readonly list=$root/server/page # package.json and its lock
 readonly folder=$root/.page
 readonly wish=${1:-}
 case $wish in '' | --check | --packages) ;; *) die "usage: page.sh [--check | --packages]" ;; esac
 
-is_there() { [ -f "$folder/installed" ] && cmp -s "$list/package-lock.json" "$folder/installed"; }
+wanted() { cat "$list/package-lock.json" && echo "$widgets $widgets_hash"; }
+is_there() { [ -f "$folder/installed" ] && wanted | cmp -s - "$folder/installed"; }
+
+# fetch_widgets unpacks the package beside the others, if it is what it was.
+fetch_widgets() {
+  local archive hash place=$folder/node_modules/@jupyter-widgets/html-manager
+  mkdir -p "$place"
+  archive=$folder/$(cd "$folder" && try npm pack --silent --ignore-scripts "$widgets")
+  hash=$(node -p '"sha512-" + crypto.createHash("sha512").update(fs.readFileSync(process.argv[1])).digest("base64")' "$archive")
+  [ "$hash" = "$widgets_hash" ] || die "$widgets does not have the hash $widgets_hash"
+  tar -xzf "$archive" -C "$place" --strip-components=1
+  rm -f -- "$archive"
+}
 
 install_packages() {
   if is_there; then return; fi
@@ -35,7 +52,8 @@ install_packages() {
   cp "$list/package.json" "$list/package-lock.json" "$folder/"
   # No scripts of packages: none is needed, and each would run as this user.
   (cd "$folder" && try npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 9>&-)
-  cp "$list/package-lock.json" "$folder/installed"
+  fetch_widgets
+  wanted >"$folder/installed"
 }
 
 install_packages

@@ -46,6 +46,9 @@ func (p *Page) Serve(w http.ResponseWriter, r *http.Request) bool { return p.ind
 // ServeFrame answers GET /page/frame.
 func (p *Page) ServeFrame(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("X-DNS-Prefetch-Control", "off") // a name that is looked up tells something too
+	// WebRTC and connections ahead of a request are in no policy of contents. Browsers that
+	// know this header have none of them.
+	w.Header().Set("Connection-Allowlist", "()")
 	return p.frame.Serve(w, r)
 }
 

@@ -23,7 +23,6 @@ var frameRules = []string{
 	"media-src data: blob:",
 	"font-src data:",
 	"worker-src blob:",
-	"webrtc 'block'",
 	"base-uri 'none'",
 	"form-action 'none'",
 }

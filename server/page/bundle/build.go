@@ -1,11 +1,14 @@
 package main
 
 import (
+	_ "embed"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,7 +18,8 @@ import (
 // copied are files of packages that are assets as they are: what runs in a frame, which the
 // page sends it as text.
 var copied = map[string]string{
-	"plotly.js": "plotly.js-dist-min/plotly.min.js",
+	"plotly.js":  "plotly.js-dist-min/plotly.min.js",
+	"widgets.js": "@jupyter-widgets/html-manager/dist/embed.js",
 }
 
 // build returns all assets by name.
@@ -63,7 +67,9 @@ func build(packages string) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		files[name] = content
+		if files[name], err = withFonts(filepath.Dir(filepath.Join(packages, file)), content); err != nil {
+			return nil, err
+		}
 		used[packageOf(file)] = true
 	}
 	files["licences.txt"], err = licences(packages, used)
@@ -97,6 +103,25 @@ func add(files map[string][]byte, used map[string]bool, options api.BuildOptions
 	return nil
 }
 
+// fontFile is how a script of webpack's names a file beside it.
+var fontFile = regexp.MustCompile(`\b\w\.p\+"([0-9a-f]+\.(?:woff2|woff|ttf|eot|svg))"`)
+
+// withFonts puts the fonts that a script names into it, as a frame can load none. All browsers
+// read the newest form, so the others are left out.
+func withFonts(folder string, script []byte) ([]byte, error) {
+	var failed error
+	out := fontFile.ReplaceAllFunc(script, func(found []byte) []byte {
+		name := string(fontFile.FindSubmatch(found)[1])
+		if filepath.Ext(name) != ".woff2" {
+			return []byte(`"data:,"`)
+		}
+		font, err := os.ReadFile(filepath.Join(folder, name))
+		failed = errors.Join(failed, err)
+		return []byte(`"data:font/woff2;base64,` + base64.StdEncoding.EncodeToString(font) + `"`)
+	})
+	return out, failed
+}
+
 // packageOf returns the package of a file below node_modules.
 func packageOf(file string) string {
 	parts := strings.Split(file, "/")
@@ -123,7 +148,7 @@ func licences(packages string, used map[string]bool) ([]byte, error) {
 		if err := json.Unmarshal(raw, &about); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		text, err := os.ReadFile(filepath.Join(packages, name, "LICENSE"))
+		text, err := licenceOf(packages, name)
 		if err != nil {
 			return nil, fmt.Errorf("%s has no licence: %w", name, err)
 		}
@@ -131,3 +156,16 @@ func licences(packages string, used map[string]bool) ([]byte, error) {
 	}
 	return []byte(out.String()), nil
 }
+
+// licenceOf returns what a package has as its licence. That of Jupyter's widgets is in their
+// repository alone; the package has those of what it contains.
+func licenceOf(packages, name string) ([]byte, error) {
+	if name != "@jupyter-widgets/html-manager" {
+		return os.ReadFile(filepath.Join(packages, name, "LICENSE"))
+	}
+	parts, err := os.ReadFile(filepath.Join(packages, name, "dist/embed.js.LICENSE.txt"))
+	return append([]byte(jupyterWidgetsLicence+"\n"), parts...), err
+}
+
+//go:embed jupyter-widgets.LICENSE.txt
+var jupyterWidgetsLicence string

@@ -65,7 +65,7 @@ export class App {
     this.notebook.show(draft?.cells ?? first(this.controls.language?.language ?? ""));
     byId<HTMLButtonElement>("run").disabled = !this.controls.language;
     if (!this.controls.language) this.says("No language is installed. An operator builds their images.", "error");
-    this.notebook.current?.edit("end");
+    if (this.notebook.current?.kind === "code") this.notebook.current.edit("end");
   }
 
   private host(): Host {
@@ -171,7 +171,7 @@ export class App {
     this.showMade([], []);
     this.notebook.show(cells);
     this.says("");
-    this.notebook.current?.edit();
+    this.notebook.current?.command();
   }
 
   private wish(cells: Cell[]): Wish {
@@ -223,7 +223,7 @@ export class App {
       status = reply.status;
       this.ran.forEach((cell, i) => cell.settle(reply.outputs.filter((output) => output.cell === i))); // pictures that came with the reply
       this.showMade(reply.files, reply.skipped);
-      this.hint(reply.hint);
+      this.hint(this.named(reply));
       this.says(ended(reply), reply.status === "ok" ? "ok" : "error");
       if (this.controls.session && this.inputs.files.length > 0) this.inputs.clear(); // the session has them
     } else if ("stopped" in ending) this.says("Stopped.", "error");
@@ -305,6 +305,12 @@ export class App {
       widgets: await this.widgets(),
     };
     saveAs("notebook.html", "text/html", await writeRecord(run, asset));
+  }
+
+  /** named is a hint with the cell by the number that it has here. */
+  private named({ hint, error }: Reply): string {
+    const cell = error && this.ran[error.cell];
+    return cell ? hint.replace(`of cell ${error.cell}`, `of cell ${this.notebook.numberOf(cell)}`) : hint;
   }
 
   private languageChanged(): void {

@@ -63,15 +63,16 @@ export class Cell {
     this.editor.text = text;
   }
 
-  /** Tells the cell its place and its language. */
-  place(index: number, language: Language | undefined): void {
-    const what = this.kind === "code" ? "Cell" : "Text";
-    this.number.textContent = String(index + 1);
-    this.element.setAttribute("aria-label", `${what} ${index + 1}`);
+  /** Tells the cell its place among all, its number among those with code, and its language. */
+  place(index: number, number: number, language: Language | undefined): void {
+    const isCode = this.kind === "code";
+    const name = isCode ? `Cell ${number}` : `Text at place ${index + 1}`;
+    this.number.textContent = isCode ? String(number) : "";
+    this.element.setAttribute("aria-label", name);
     this.editor.setLanguage(language, this.kind);
     this.editor.setLabel(
-      this.kind === "code" ? `Code of cell ${index + 1}, ${language?.display_name ?? ""}` : `Text of cell ${index + 1}, Markdown`,
-      this.kind === "code" ? "Type code. Shift-Enter runs it." : "Type Markdown. Shift-Enter shows it.",
+      isCode ? `Code of cell ${number}, ${language?.display_name ?? "no language"}` : `${name}, Markdown`,
+      isCode ? "Type code. Shift-Enter runs it." : "Type Markdown. Shift-Enter shows it.",
     );
   }
 

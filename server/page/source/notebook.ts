@@ -120,8 +120,13 @@ export class Notebook {
     cell.command();
   }
 
+  /** numberOf returns the number of a cell with code, from 1; texts have none. */
+  numberOf(cell: Cell): number {
+    return this.cells.slice(0, this.cells.indexOf(cell) + 1).filter(({ kind }) => kind === "code").length;
+  }
+
   private number(): void {
-    this.cells.forEach((cell, i) => cell.place(i, this.language));
+    this.cells.forEach((cell, i) => cell.place(i, this.numberOf(cell), this.language));
   }
 
   /** key is for a cell that has the focus and is not edited. */

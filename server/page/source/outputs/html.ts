@@ -12,19 +12,23 @@ const plainTags = new Set(
 
 /** Attributes that are kept, and such as may be dropped without a loss. */
 const keptAttributes = ["colspan", "rowspan", "href", "scope", "start", "open", "title", "data-math", "data-display"];
-const droppable = new Set(["class", "id", "border", "style", "align", "valign", "halign", "dtype", "cellspacing", "cellpadding"]);
-const droppableStyle = /^(\s*(text-align|vertical-align|min-width|max-width|width|white-space|padding[a-z-]*|margin[a-z-]*)\s*:[^;:()]*;?)*\s*$/i;
+const droppable = new Set(["class", "id", "border", "align", "valign", "halign", "dtype", "cellspacing", "cellpadding"]);
+
+/** The looks of tables of pandas and others, for which the page has its own. */
+const droppableLooks = /<style scoped>[^<]*<\/style>|(?<=<[a-z]+(?:\s[^<>]*)?)\sstyle="(?:\s*(?:text-align|vertical-align|(?:min-|max-)?width|white-space|padding[a-z-]*|margin[a-z-]*)\s*:[^;:()"]*;?)*\s*"/gi;
+
+/** What has looks or scripts of its own. It is seen in the text: the browser complains where the page parses it. */
+const ownLooks = /<(?:style|script)|<[^<>]*\s(?:style|on[a-z]+)\s*=/i;
 
 /** Characters of HTML that go into the page itself at most. */
 const plainChars = 1 << 20;
 
-function isPlain(root: DocumentFragment): boolean {
-  for (const element of root.querySelectorAll("*")) {
-    const tag = element.localName;
-    if (tag === "style" && element.hasAttribute("scoped")) continue; // that of pandas, for which the page has its own
-    if (!plainTags.has(tag)) return false;
-    for (const { name, value } of element.attributes) {
-      if (name === "style" && !droppableStyle.test(value)) return false;
+function isPlain(html: string): boolean {
+  if (ownLooks.test(html)) return false;
+  // Inert: nothing in that document is loaded or run.
+  for (const element of new DOMParser().parseFromString(html, "text/html").body.querySelectorAll("*")) {
+    if (!plainTags.has(element.localName)) return false;
+    for (const { name } of element.attributes) {
       if (!keptAttributes.includes(name) && !droppable.has(name)) return false;
     }
   }
@@ -67,12 +71,11 @@ export function sanitize(html: string, extraTags: string[] = []): DocumentFragme
 
 export function showHTML(html: string, host: Host): HTMLElement {
   if (html.length <= plainChars) {
-    const template = document.createElement("template"); // inert: nothing in it is loaded or run
-    template.innerHTML = html;
-    if (isPlain(template.content)) {
+    const plain = html.replace(droppableLooks, "");
+    if (isPlain(plain)) {
       const element = document.createElement("div");
       element.className = "html";
-      element.append(sanitize(html));
+      element.append(sanitize(plain));
       return element;
     }
   }

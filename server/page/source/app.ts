@@ -310,7 +310,7 @@ export class App {
   /** named is a hint with the cell by the number that it has here. */
   private named({ hint, error }: Reply): string {
     const cell = error && this.ran[error.cell];
-    return cell ? hint.replace(`of cell ${error.cell}`, `of cell ${this.notebook.numberOf(cell)}`) : hint;
+    return cell ? hint.replace(` cell ${error.cell}:`, ` cell ${this.notebook.numberOf(cell)}:`) : hint;
   }
 
   private languageChanged(): void {

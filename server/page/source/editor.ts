@@ -1,4 +1,4 @@
-import { acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, completionStatus } from "@codemirror/autocomplete";
+import { acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, closeCompletion, completionKeymap, completionStatus, moveCompletionSelection, selectedCompletionIndex } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentLess, insertTab, indentMore } from "@codemirror/commands";
 import { HighlightStyle, bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
@@ -16,6 +16,13 @@ export interface EditorListener {
   left(): void; // Escape: back to the keys of cells
   run(then: "stay" | "next" | "insert"): void;
   beyond(direction: -1 | 1): void; // an arrow key at the first or last line
+}
+
+/** complete takes the completion that is chosen, or the first: Enter takes none that nobody chose. */
+function complete(view: EditorView): boolean {
+  if (completionStatus(view.state) !== "active") return false;
+  if (selectedCompletionIndex(view.state) === null) moveCompletionSelection(true)(view);
+  return acceptCompletion(view);
 }
 
 const colours = HighlightStyle.define([
@@ -120,14 +127,14 @@ export class Editor {
               { key: "Ctrl-Enter", run: run("stay") },
               { key: "Mod-Enter", run: run("stay") },
               { key: "Alt-Enter", run: run("insert") },
+              { key: "Escape", run: (view) => (closeCompletion(view), listener.left(), true) },
+              { key: "Tab", run: (view) => complete(view) || indentMore(view) || insertTab(view), shift: indentLess },
             ]),
           ),
           keymap.of([
             ...completionKeymap,
-            { key: "Escape", run: () => (listener.left(), true) },
             { key: "ArrowUp", run: at(-1) },
             { key: "ArrowDown", run: at(1) },
-            { key: "Tab", run: (view) => acceptCompletion(view) || indentMore(view) || insertTab(view), shift: indentLess },
             ...closeBracketsKeymap,
             ...historyKeymap,
             ...defaultKeymap,
@@ -164,7 +171,7 @@ export class Editor {
 
   setLanguage(language: Language | undefined, kind: "code" | "markdown"): void {
     const name = kind === "markdown" ? "markdown" : (language?.language ?? "");
-    const sources = kind === "code" && language ? [autocompletion({ override: [completion(language)], icons: false })] : [];
+    const sources = kind === "code" && language ? [autocompletion({ override: [completion(language)], icons: false, selectOnOpen: false })] : [];
     this.view.dispatch({ effects: this.language.reconfigure([highlighting(name), indentUnit.of(indentOf(name)), ...sources]) });
   }
 

@@ -57,6 +57,9 @@ export function sanitize(html: string, extraTags: string[] = []): DocumentFragme
     // A picture of elsewhere would tell who looks at the page, if its policy did not forbid it.
     if (!picture.getAttribute("src")?.startsWith("data:")) picture.replaceWith(picture.alt || "[picture]");
   }
+  for (const head of out.querySelectorAll("th")) {
+    if (head.textContent.trim() === "") head.replaceWith(document.createElement("td")); // a corner is no heading
+  }
   for (const table of out.querySelectorAll("table")) {
     const scroll = document.createElement("div");
     scroll.className = "scroll";

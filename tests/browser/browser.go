@@ -43,6 +43,10 @@ func New(t *testing.T, width, height int) *Browser {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(strings.TrimSpace(string(out))),
 		chromedp.WindowSize(cmp.Or(width, 1400), cmp.Or(height, 1000)),
+		// As browsers of people have it: a frame with another origin has a process of its own.
+		chromedp.Flag("disable-features", "Translate"),
+		chromedp.Flag("enable-features", "IsolateSandboxedIframes"),
+		chromedp.Flag("site-per-process", true),
 	)
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium does not sandbox for root; the pages are our own

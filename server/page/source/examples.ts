@@ -142,7 +142,11 @@ func main() {
 	squares := make([]int, 10)
 	var all sync.WaitGroup
 	for i := range squares {
-		all.Go(func() { squares[i] = i * i })
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			squares[i] = i * i
+		}()
 	}
 	all.Wait()
 	fmt.Println(squares)

@@ -14,15 +14,19 @@ function inScript(text: string): string {
   return text.replace(/<(?=\/script|script|!--)/gi, "\\u003c");
 }
 
+function jsonInScript(value: unknown): string {
+  return JSON.stringify(value).replaceAll("<", "\\u003c");
+}
+
 /** writeRecord returns a page that shows a run without a service. asset gives the text of a part of the page. */
 export async function writeRecord(run: Recorded, asset: (name: string) => Promise<string>): Promise<string> {
-  const json = JSON.stringify(run).replaceAll("<", "\\u003c");
+  const json = jsonInScript(run);
   const wanted = (["plotly.js", "widgets.js"] as const).filter((name) => json.includes(name === "plotly.js" ? '"application/vnd.plotly.v1+json"' : '"application/vnd.jupyter.widget-view+json"'));
   const scripts = await Promise.all(wanted.map(async (name) => `<script type="text/plain" id="script-${name}">${inScript(await asset(name))}</script>`));
   const parts: Record<string, string> = {
     style: await asset("outputs.css"),
     run: json,
-    frame: (await asset("frame")).replaceAll("</script", "<\\/script"),
+    frame: jsonInScript(await asset("frame")),
     scripts: scripts.join("\n"),
     record: inScript(await asset("record.js")),
   };

@@ -20,7 +20,7 @@ function hostOf(run: Recorded): Host {
       return found ? `data:${mediaType};base64,${found.data}` : undefined;
     },
     download: (link) => (/^https?:/.test(link.url) ? link.url : undefined),
-    startFrame: (frame) => (frame.srcdoc = textOf("frame").replaceAll("<\\/script", "</script")),
+    startFrame: (frame) => (frame.srcdoc = JSON.parse(textOf("frame")) as string),
     script: async (name) => textOf(`script-${name}`) || Promise.reject(new Error("This is shown in the page alone.")),
     widgets: async () => run.widgets,
     goTo: (cell, line) => goTo(cell, line),

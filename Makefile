@@ -69,8 +69,9 @@ test-adversarial: images ## send every bad input to the real service, and have e
 stores: ## install the servers that the tests of storage start
 	@scripts/stores.sh
 
-browser: ## install the headless Chromium that opens /docs and /redoc in a test
+browser: ## install the headless Chromium that opens the pages in a test, and axe-core, which judges them
 	@scripts/chromium.sh >/dev/null
+	@scripts/page.sh --packages >/dev/null
 
 clients: ## install the official clients that tests use, in other languages
 	@scripts/clients.sh
@@ -78,8 +79,9 @@ clients: ## install the official clients that tests use, in other languages
 supervisor: ## compile the supervisor of cells, which is a part of the program
 	@go run ./scripts/supervisor
 
-pages: ## fetch what /docs and /redoc are made of anew; ARGS=--check compares
+pages: ## fetch what /docs and /redoc are made of anew, and bundle the page at /; ARGS=--check compares
 	@scripts/pages.sh $(ARGS)
+	@scripts/page.sh $(ARGS)
 
 test-harness:
 	@scripts/python-tools.sh
@@ -114,4 +116,4 @@ update-golden: images ## rewrite the golden files of the tests; look at the diff
 	go test ./notebook ./runner/docker ./server -update
 
 clean: ## remove what was built here; images, stored files and state stay
-	rm -rf bin .venv .stores .clients .v2
+	rm -rf bin .venv .stores .clients .page .v2

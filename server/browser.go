@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"notebox/executor/problem"
+	"notebox/server/dify"
+	"notebox/server/native"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
@@ -20,7 +22,9 @@ import (
 // reaches loopback: by a form or a simple fetch across sites, and as "its own
 // origin" by a name that it rebinds to 127.0.0.1. So on every route the Host
 // must be one of the service's own names, an Origin its own or an allowed one,
-// and Sec-Fetch-Site not cross-site; and no CORS header is sent.
+// and Sec-Fetch-Site not cross-site; and no CORS header is sent. A link that a
+// person follows from another site may lead to the page and to signed files: the
+// site learns nothing of what it opens.
 //
 // With API keys none of that holds, since a page does not have the key, a
 // browser never adds it by itself, and the routes without a key give nothing
@@ -75,11 +79,20 @@ func (b *browserRules) guard(next echo.HandlerFunc) echo.HandlerFunc {
 			return problem.Forbidden("the Host header does not name this service; --public-url adds a name")
 		case !b.ownOrigin(r):
 			return problem.Forbidden("pages of this Origin may not call this service")
-		case strings.EqualFold(r.Header.Get("Sec-Fetch-Site"), "cross-site"):
+		case strings.EqualFold(r.Header.Get("Sec-Fetch-Site"), "cross-site") && !isLink(r):
 			return problem.Forbidden("pages of other sites may not call this service")
 		}
 		return next(c)
 	}
+}
+
+// isLink reports whether a person has followed a link to what links may lead to: a
+// navigation of a whole tab, which is no form, frame or script of another site.
+func isLink(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		strings.EqualFold(r.Header.Get("Sec-Fetch-Mode"), "navigate") &&
+		strings.EqualFold(r.Header.Get("Sec-Fetch-Dest"), "document") &&
+		(r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, native.FilesPrefix) || strings.HasPrefix(r.URL.Path, dify.FilesPrefix))
 }
 
 // cors is the middleware that lets pages of the allowed origins in; nil where

@@ -415,13 +415,14 @@ func TestDifyLinks(t *testing.T) {
 
 func TestDifyHello(t *testing.T) {
 	s := newDify(t, withLines(t, access.Options{}, "key-a"))
-	for accept, status := range map[string]int{"application/json": 200, "": 200, "*/*": 200, "text/html,application/xhtml+xml,*/*;q=0.8": 302} {
+	for _, accept := range []string{"application/json", "", "*/*", "text/html,application/xhtml+xml,*/*;q=0.8"} {
 		req := s.request(http.MethodGet, "/", "", nil)
 		req.Header.Set("Accept", accept)
 		a := s.do(req)
-		require.Equal(t, status, a.StatusCode, accept)
-		if status == 302 {
-			require.Equal(t, "docs", a.Header.Get("Location"))
+		require.Equal(t, http.StatusOK, a.StatusCode, accept)
+		require.Equal(t, "Accept", a.Header.Get("Vary"))
+		if strings.HasPrefix(accept, "text/html") {
+			require.Equal(t, "text/html; charset=utf-8", a.Header.Get("Content-Type"))
 			continue
 		}
 		require.JSONEq(t, `{"status":"ok","message":"notebox is running"}`, string(a.body))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/tests/browser"
 )
 
 // TestPagesShowEveryOperation opens both pages for each document in Chromium.
@@ -37,19 +38,19 @@ func TestPagesShowEveryOperation(t *testing.T) {
 		wanted, err := json.Marshal(summaries)
 		require.NoError(t, err)
 		t.Run(d.Name+" to try", func(t *testing.T) {
-			b := newChromium(t)
-			b.do(chromedp.Navigate(s.url + "/docs?api=" + d.Name))
-			b.until(fmt.Sprintf(`document.querySelectorAll(".opblock").length === %d`, len(summaries)))
-			b.shoot("docs-" + d.Name)
-			b.requireQuiet(s.url)
+			b := browser.New(t, 0, 0)
+			b.Do(chromedp.Navigate(s.url + "/docs?api=" + d.Name))
+			b.Until(fmt.Sprintf(`document.querySelectorAll(".opblock").length === %d`, len(summaries)))
+			b.Shoot("docs-" + d.Name)
+			b.RequireQuiet(s.url)
 		})
 		t.Run(d.Name+" to read", func(t *testing.T) {
-			b := newChromium(t)
-			b.do(chromedp.Navigate(s.url + "/redoc?api=" + d.Name))
-			b.until(`document.querySelector("main h2") !== null`)
-			b.shoot("redoc-" + d.Name)
+			b := browser.New(t, 0, 0)
+			b.Do(chromedp.Navigate(s.url + "/redoc?api=" + d.Name))
+			b.Until(`document.querySelector("main h2") !== null`)
+			b.Shoot("redoc-" + d.Name)
 			// The operations of a tag are folded, and what is far from the window is not there.
-			b.until(fmt.Sprintf(`(() => {
+			b.Until(fmt.Sprintf(`(() => {
 				const folded = [...document.querySelectorAll("main button")].filter((e) => /^\W*Show$/.test(e.textContent));
 				folded.forEach((e) => e.click());
 				window.scrollBy(0, folded.length ? 0 : 800);
@@ -57,8 +58,8 @@ func TestPagesShowEveryOperation(t *testing.T) {
 				document.querySelectorAll("main h1, main h2, main h3").forEach((h) => seen.add(h.textContent));
 				return %s.every((summary) => [...seen].some((heading) => heading.includes(summary)));
 			})()`, wanted))
-			b.shoot("redoc-" + d.Name + "-end")
-			b.requireQuiet(s.url)
+			b.Shoot("redoc-" + d.Name + "-end")
+			b.RequireQuiet(s.url)
 		})
 	}
 	require.Positive(t, shown)
@@ -67,26 +68,26 @@ func TestPagesShowEveryOperation(t *testing.T) {
 // block selects an operation of Swagger UI.
 func block(id string) string { return fmt.Sprintf(".opblock[id$='-%s']", id) }
 
-// open unfolds one operation of Swagger UI, and lets it be tried.
-func (b *chromium) open(id string) {
-	b.t.Helper()
+// openOperation unfolds one operation of Swagger UI, and lets it be tried.
+func openOperation(b *browser.Browser, id string) {
+	b.T.Helper()
 	block := block(id)
-	b.until(fmt.Sprintf(`document.querySelector(%q) !== null`, block))
-	b.do(
+	b.Until(fmt.Sprintf(`document.querySelector(%q) !== null`, block))
+	b.Do(
 		chromedp.Click(chromedp.CSS(block+" .opblock-summary-control")),
 		chromedp.Click(chromedp.CSS(block+" .try-out__btn")),
 	)
 }
 
-// send sends an opened operation, and returns the status of the answer and its body.
-func (b *chromium) send(id string) (status, body string) {
-	b.t.Helper()
+// sendOperation sends an opened operation, and returns the status of the answer and its body.
+func sendOperation(b *browser.Browser, id string) (status, body string) {
+	b.T.Helper()
 	block := block(id)
-	b.do(chromedp.Click(chromedp.CSS(block + " .btn.execute")))
+	b.Do(chromedp.Click(chromedp.CSS(block + " .btn.execute")))
 	live := block + " .live-responses-table .response"
-	b.until(fmt.Sprintf(`document.querySelector(%q) !== null`, live+" .response-col_status"))
-	return eval[string](b, fmt.Sprintf(`document.querySelector(%q).textContent`, live+" .response-col_status")),
-		eval[string](b, fmt.Sprintf(`document.querySelector(%q).textContent`, live+" .response-col_description"))
+	b.Until(fmt.Sprintf(`document.querySelector(%q) !== null`, live+" .response-col_status"))
+	return browser.Eval[string](b, fmt.Sprintf(`document.querySelector(%q).textContent`, live+" .response-col_status")),
+		browser.Eval[string](b, fmt.Sprintf(`document.querySelector(%q).textContent`, live+" .response-col_description"))
 }
 
 // TestTheAPIIsTriedInAPage runs code from the page, as a person would: on loopback without
@@ -112,18 +113,18 @@ func TestTheAPIIsTriedInAPage(t *testing.T) {
 			if c.prefix != "" {
 				origin = proxyBelow(t, s.url, c.prefix)
 			}
-			b := newChromium(t)
-			b.do(chromedp.Navigate(origin + c.prefix + "/docs"))
-			b.open("healthz")
-			status, _ := b.send("healthz")
+			b := browser.New(t, 0, 0)
+			b.Do(chromedp.Navigate(origin + c.prefix + "/docs"))
+			openOperation(b, "healthz")
+			status, _ := sendOperation(b, "healthz")
 			require.Contains(t, status, "200")
-			b.open("execute")
-			status, body := b.send("execute")
+			openOperation(b, "execute")
+			status, body := sendOperation(b, "execute")
 			require.Contains(t, status, "200")
 			require.Contains(t, body, "from the page")
 			require.Len(t, s.started(), 1)
-			b.shoot("tried")
-			b.requireQuiet(origin)
+			b.Shoot("tried")
+			b.RequireQuiet(origin)
 		})
 	}
 }
@@ -150,21 +151,21 @@ func TestAKeyIsEnteredInAPage(t *testing.T) {
 			require.NoError(t, err)
 			s := newService(t, func(cfg *Config) { cfg.Keys = keys })
 			require.Equal(t, http.StatusUnauthorized, s.get("/v1/environments").StatusCode)
-			b := newChromium(t)
-			b.do(chromedp.Navigate(s.url + "/docs"))
-			b.until(`document.querySelector(".btn.authorize") !== null`)
-			b.do(
+			b := browser.New(t, 0, 0)
+			b.Do(chromedp.Navigate(s.url + "/docs"))
+			b.Until(`document.querySelector(".btn.authorize") !== null`)
+			b.Do(
 				chromedp.Click(chromedp.CSS(".btn.authorize")),
 				chromedp.SendKeys(chromedp.CSS(c.input), "key-of-a-person"),
 				chromedp.Click(chromedp.CSS(".auth-container:has("+c.input+") .btn.authorize")),
 				chromedp.Click(chromedp.CSS(".close-modal")),
 			)
-			b.open("listEnvironments")
-			status, body := b.send("listEnvironments")
+			openOperation(b, "listEnvironments")
+			status, body := sendOperation(b, "listEnvironments")
 			require.Contains(t, status, "200")
 			require.Contains(t, body, "jupyter")
-			b.requireQuiet(s.url)
-			require.Empty(t, eval[[]string](b, `[...Object.keys(localStorage), ...Object.keys(sessionStorage)]`), "the key is kept")
+			b.RequireQuiet(s.url)
+			require.Empty(t, browser.Eval[[]string](b, `[...Object.keys(localStorage), ...Object.keys(sessionStorage)]`), "the key is kept")
 		})
 	}
 }

@@ -18,9 +18,11 @@ func (s *Server) own() []web.Route {
 		web.On(http.MethodGet, "/readyz", s.readyz).WithoutKey(),
 		web.On(http.MethodGet, "/metrics", s.serveMetrics),
 		web.On(http.MethodGet, "/openapi.json", s.serveOpenAPI).WithoutKey(),
-		web.On(http.MethodGet, "/docs", page(s.pages.ServeDocs)).WithoutKey(),
+		web.On(http.MethodGet, "/docs", answerWith(s.pages.ServeDocs)).WithoutKey(),
 		web.On(http.MethodGet, "/docs/:asset", s.servePageAsset).WithoutKey(),
-		web.On(http.MethodGet, "/redoc", page(s.pages.ServeRedoc)).WithoutKey(),
+		web.On(http.MethodGet, "/redoc", answerWith(s.pages.ServeRedoc)).WithoutKey(),
+		web.On(http.MethodGet, "/page/frame", answerWith(s.page.ServeFrame)).WithoutKey(),
+		web.On(http.MethodGet, "/page/:asset", s.servePagePart).WithoutKey(),
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"notebox/server/functiontool"
 	"notebox/server/mcp"
 	"notebox/server/native"
+	"notebox/server/page"
 	"notebox/server/pages"
 	"notebox/server/web"
 )
@@ -136,6 +137,7 @@ type Server struct {
 	observer  Observer
 	tracer    trace.Tracer
 	pages     *pages.Pages
+	page      *page.Page
 	openAPI   []byte // with the environments' media types
 
 	listen   string
@@ -242,8 +244,11 @@ func New(cfg Config) (_ *Server, err error) {
 	if s.pages, err = pages.New(documentTitles...); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	if s.page, err = page.New(); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
 	s.mcp = mcp.NewEndpoint(s.Kit)
-	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit), s.mcp.Routes(), s.own())
+	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, answerWith(s.page.Serve)), s.mcp.Routes(), s.own())
 	if s.openAPI, err = withMediaTypes(wholeAPI(), s.Environments); err != nil {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}

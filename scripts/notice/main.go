@@ -37,6 +37,7 @@ type part struct {
 var embedded = [][2]string{
 	{"Swagger UI", "server/pages/assets/swagger-ui.LICENSE.txt.gz"},
 	{"Redoc", "server/pages/assets/redoc.LICENSE.txt.gz"},
+	{"What the page at / is made of (its licences.txt names each part)", "server/page/assets/licences.txt.gz"},
 }
 
 // sign is a phrase that only texts of one licence have.

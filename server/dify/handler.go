@@ -19,12 +19,14 @@ import (
 // handler answers the calls.
 type handler struct {
 	*web.Kit
-	conversations locks // by owner and conversation
+	conversations locks            // by owner and conversation
+	page          echo.HandlerFunc // what a browser gets at GET /
 }
 
-// Routes are the calls.
-func Routes(kit *web.Kit) []web.Route {
-	s := &handler{Kit: kit}
+// Routes are the calls. Dify asks GET / whether the service is there; page answers it to a
+// browser.
+func Routes(kit *web.Kit, page echo.HandlerFunc) []web.Route {
+	s := &handler{Kit: kit, page: page}
 	routes := []web.Route{
 		web.On(http.MethodGet, "/", s.hello).WithoutKey(),
 		web.On(http.MethodGet, FilesPrefix+":sandbox_id/:filename", s.serveFile).WithoutKey(), // signed
@@ -36,11 +38,11 @@ func Routes(kit *web.Kit) []web.Route {
 	return routes
 }
 
-// hello answers GET /: that the service is there, or, to a browser, where to read on.
+// hello answers GET /: that the service is there, or, to a browser, the page to try it on.
 func (s *handler) hello(c echo.Context) error {
+	c.Response().Header().Add(echo.HeaderVary, echo.HeaderAccept)
 	if strings.Contains(c.Request().Header.Get(echo.HeaderAccept), "text/html") {
-		c.Response().Header().Set(echo.HeaderLocation, "docs") // relative: a proxy may have put a path before it
-		return c.NoContent(http.StatusFound)
+		return s.page(c)
 	}
 	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, map[string]string{"status": "ok", "message": "notebox is running"})
 }

@@ -20,9 +20,9 @@ func Routes(kit *web.Kit) []web.Route {
 		web.On(http.MethodGet, executionsPrefix+":id", s.getExecution),
 		web.On(http.MethodDelete, executionsPrefix+":id", s.cancelExecution),
 		web.On(http.MethodGet, "/v1/environments", s.listEnvironments),
-		web.On(http.MethodPost, strings.TrimSuffix(filesPrefix, "/"), s.keepInputs),
-		web.On(http.MethodGet, filesPrefix+"*", s.serveFile).WithoutKey(), // signed
-		web.On(http.MethodDelete, filesPrefix+"*", s.dropInput),
+		web.On(http.MethodPost, strings.TrimSuffix(FilesPrefix, "/"), s.keepInputs),
+		web.On(http.MethodGet, FilesPrefix+"*", s.serveFile).WithoutKey(), // signed
+		web.On(http.MethodDelete, FilesPrefix+"*", s.dropInput),
 		web.On(http.MethodPost, sessionsPath, s.openSession),
 		web.On(http.MethodGet, sessionsPath, s.listSessions),
 		web.On(http.MethodGet, sessionPath, s.getSession),

@@ -11,8 +11,8 @@ import (
 	"notebox/server/web"
 )
 
-// filesPrefix is where stored files are served; storage.Link writes it too.
-const filesPrefix = "/v1/files/"
+// FilesPrefix is where stored files are served; storage.Link writes it too.
+const FilesPrefix = "/v1/files/"
 
 // serveFile answers GET /v1/files/…: the signature in the URL is the permission.
 func (s *handler) serveFile(c echo.Context) error {
@@ -27,7 +27,7 @@ func (s *handler) serveFile(c echo.Context) error {
 // unescaped once and by itself: one that then holds a separator, or would lead
 // elsewhere, is no component of a key.
 func fileKey(u *url.URL) (string, bool) {
-	parts, ok := web.PathAfter(u, filesPrefix)
+	parts, ok := web.PathAfter(u, FilesPrefix)
 	key := strings.Join(parts, "/")
 	return key, ok && !strings.Contains(key, `\`)
 }

@@ -45,7 +45,7 @@ func FuzzFileKey(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		u, err := url.ParseRequestURI(filesPrefix + path)
+		u, err := url.ParseRequestURI(FilesPrefix + path)
 		if err != nil {
 			return
 		}
@@ -58,7 +58,7 @@ func FuzzFileKey(f *testing.F) {
 		for part := range strings.SplitSeq(key, "/") {
 			require.NotContains(t, []string{"", ".", ".."}, part)
 		}
-		again, ok := fileKey(&url.URL{Path: filesPrefix + key})
+		again, ok := fileKey(&url.URL{Path: FilesPrefix + key})
 		require.True(t, ok)
 		require.Equal(t, key, again)
 	})

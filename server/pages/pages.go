@@ -1,13 +1,13 @@
 package pages
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
 	"html"
 	"net/http"
 	"strings"
-	"time"
+
+	"notebox/server/asset"
 )
 
 // Document is an OpenAPI document that the pages show.
@@ -19,9 +19,9 @@ type Document struct {
 
 // Pages are the two pages for some documents.
 type Pages struct {
-	docs, redoc map[string]*asset // by the document's name
+	docs, redoc map[string]*asset.Asset // by the document's name
 	first       string
-	assets      map[string]*asset // by name
+	assets      map[string]*asset.Asset // by name
 }
 
 //go:embed page.html
@@ -43,7 +43,7 @@ type page struct {
 // New returns the pages for these documents, of which there is at least one; the first is
 // shown where the address names none.
 func New(documents ...Document) (*Pages, error) {
-	assets, err := loadAssets(files)
+	assets, err := asset.Load(files)
 	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
@@ -64,8 +64,8 @@ func New(documents ...Document) (*Pages, error) {
 // render fills page.html in for each document. A template's package would look methods up
 // by their names, and so keep the linker from leaving out what nobody calls: a quarter of
 // the program.
-func render(with page) map[string]*asset {
-	out := map[string]*asset{}
+func render(with page) map[string]*asset.Asset {
+	out := map[string]*asset.Asset{}
 	for _, document := range with.Documents {
 		var links, styles, library strings.Builder
 		for _, d := range with.Documents {
@@ -86,7 +86,7 @@ func render(with page) map[string]*asset {
 			"{documents}", links.String(), "{styles}", styles.String(), "{library}", library.String(), "{script}", with.Script,
 			"{other}", with.Other, "{otherDoes}", with.OtherDoes, "{licence}", with.Licence, "{tool}", with.Tool,
 		).Replace(pageHTML)
-		out[document.Name] = newAsset("text/html; charset=utf-8", with.policy, []byte(filled))
+		out[document.Name] = asset.Page(with.policy, []byte(filled))
 	}
 	return out
 }
@@ -99,37 +99,15 @@ func (p *Pages) ServeRedoc(w http.ResponseWriter, r *http.Request) bool {
 	return p.serve(p.redoc, w, r)
 }
 
-func (p *Pages) serve(pages map[string]*asset, w http.ResponseWriter, r *http.Request) bool {
+func (p *Pages) serve(pages map[string]*asset.Asset, w http.ResponseWriter, r *http.Request) bool {
 	name := p.first
 	if q := r.URL.Query(); q.Has("api") {
 		name = q.Get("api")
 	}
-	return serve(pages[name], w, r)
+	return pages[name].Serve(w, r)
 }
 
 // ServeAsset answers GET /docs/NAME, and false if there is no such file.
 func (p *Pages) ServeAsset(w http.ResponseWriter, r *http.Request, name string) bool {
-	return serve(p.assets[name], w, r)
-}
-
-func serve(a *asset, w http.ResponseWriter, r *http.Request) bool {
-	if a == nil {
-		return false
-	}
-	h := w.Header()
-	h.Set("Content-Type", a.mediaType)
-	h.Set("Content-Security-Policy", a.policy)
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-cache") // kept, and asked for again by its ETag: it changes with the program
-	content, tag := a.plain, a.tag
-	if a.packed != nil {
-		h.Set("Vary", "Accept-Encoding")
-		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
-			h.Set("Content-Encoding", "gzip")
-			content, tag = func() []byte { return a.packed }, a.tag+"-gzip"
-		}
-	}
-	h.Set("ETag", `"`+tag+`"`)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content()))
-	return true
+	return p.assets[name].Serve(w, r)
 }

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -58,7 +57,7 @@ func TestAssetsAreOfTheirPackages(t *testing.T) {
 		pkg, name := path.Split(file)
 		require.Regexp(t, `(?m)^readonly \w+=`+regexp.QuoteMeta(strings.TrimSuffix(pkg, "/"))+`$`, string(script))
 		require.NotNil(t, p.assets[name], name)
-		actual := sha256.Sum256(p.assets[name].plain())
+		actual := sha256.Sum256(p.assets[name].Plain())
 		require.Equal(t, sum, hex.EncodeToString(actual[:]), file)
 		known[name+".gz"] = true
 	}
@@ -82,7 +81,7 @@ func TestNothingIsOfAnotherHost(t *testing.T) {
 		require.NotRegexp(t, `<script[^>]*>[^<]|<style|\son\w+=|\sstyle=`, html, "what the policy forbids")
 	}
 	for name, a := range p.assets {
-		require.NotContains(t, string(a.plain()), "cdn.redoc.ly", name)
+		require.NotContains(t, string(a.Plain()), "cdn.redoc.ly", name)
 	}
 }
 
@@ -137,71 +136,4 @@ func TestPolicies(t *testing.T) {
 	}
 	nothing := sha256.Sum256(nil)
 	require.Equal(t, "'sha256-"+base64.StdEncoding.EncodeToString(nothing[:])+"'", emptyStyle)
-}
-
-func TestEncodings(t *testing.T) {
-	p := newPages(t)
-	const name = "swagger-ui.css"
-	plain := p.assets[name].plain()
-	for _, c := range []struct {
-		desc, accept string
-		packed       bool
-	}{
-		{"a browser", "gzip, deflate, br, zstd", true},
-		{"in capitals", "GZIP", true},
-		{"weighed", "br;q=1.0, gzip;q=0.8, *;q=0.1", true},
-		{"anything", "*", true},
-		{"anything but this", "gzip;q=0, *", false},
-		{"nothing said", "", false},
-		{"refused", "gzip;q=0", false},
-		{"a weight that is none", "gzip;q=x", false},
-		{"another", "br", false},
-		{"alike", "gzippy", false},
-	} {
-		t.Run(c.desc, func(t *testing.T) {
-			w := get(t, p.file(name), "/", "Accept-Encoding", c.accept)
-			require.Equal(t, http.StatusOK, w.Code)
-			require.Equal(t, "text/css; charset=utf-8", w.Header().Get("Content-Type"))
-			require.Equal(t, "Accept-Encoding", w.Header().Get("Vary"))
-			body := w.Body.Bytes()
-			if c.packed {
-				require.Equal(t, "gzip", w.Header().Get("Content-Encoding"))
-				body = unpack(body)
-			} else {
-				require.Empty(t, w.Header().Get("Content-Encoding"))
-			}
-			require.True(t, bytes.Equal(plain, body))
-		})
-	}
-}
-
-func TestTagsAndRanges(t *testing.T) {
-	p := newPages(t)
-	handler := p.file("swagger-ui.css")
-	whole, packed := get(t, handler, "/"), get(t, handler, "/", "Accept-Encoding", "gzip")
-	tag, packedTag := whole.Header().Get("ETag"), packed.Header().Get("ETag")
-	require.NotEqual(t, tag, packedTag, "they are different bytes")
-	for _, c := range []struct {
-		desc    string
-		headers []string
-		status  int
-		body    []byte
-	}{
-		{"known", []string{"If-None-Match", tag}, http.StatusNotModified, nil},
-		{"known, packed", []string{"If-None-Match", packedTag, "Accept-Encoding", "gzip"}, http.StatusNotModified, nil},
-		{"known in the other form", []string{"If-None-Match", packedTag}, http.StatusOK, whole.Body.Bytes()},
-		{"of another version", []string{"If-None-Match", `"x"`}, http.StatusOK, whole.Body.Bytes()},
-		{"a range", []string{"Range", "bytes=2-9"}, http.StatusPartialContent, whole.Body.Bytes()[2:10]},
-		{"a range, packed", []string{"Range", "bytes=2-9", "Accept-Encoding", "gzip"}, http.StatusPartialContent, packed.Body.Bytes()[2:10]},
-		{"a range of another version", []string{"Range", "bytes=2-9", "If-Range", `"x"`}, http.StatusOK, whole.Body.Bytes()},
-	} {
-		t.Run(c.desc, func(t *testing.T) {
-			w := get(t, handler, "/", c.headers...)
-			require.Equal(t, c.status, w.Code)
-			require.True(t, bytes.Equal(c.body, w.Body.Bytes()))
-		})
-	}
-	page := get(t, p.ServeDocs, "/docs")
-	again := get(t, p.ServeDocs, "/docs", "If-None-Match", page.Header().Get("ETag"))
-	require.Equal(t, http.StatusNotModified, again.Code)
 }

@@ -1,0 +1,58 @@
+package page
+
+import (
+	"embed"
+	"fmt"
+	"net/http"
+
+	"notebox/server/asset"
+)
+
+//go:embed assets/*.gz assets/*.woff2
+var assets embed.FS
+
+//go:embed html/index.html
+var indexHTML []byte
+
+//go:embed html/frame.html
+var frameHTML []byte
+
+//go:embed html/record.html
+var recordHTML []byte
+
+// Page is the page and what it is made of.
+type Page struct {
+	index, frame *asset.Asset
+	assets       map[string]*asset.Asset // by name
+}
+
+// New returns the page.
+func New() (*Page, error) {
+	files, err := asset.Load(assets)
+	if err != nil {
+		return nil, fmt.Errorf("page: %w", err)
+	}
+	files["record.html"] = asset.Text(recordHTML) // a pattern, which the page fills in
+	return &Page{
+		index:  asset.Page(pagePolicy, indexHTML),
+		frame:  asset.Page(framePolicy, frameHTML),
+		assets: files,
+	}, nil
+}
+
+// Serve answers GET / to a browser.
+func (p *Page) Serve(w http.ResponseWriter, r *http.Request) bool { return p.index.Serve(w, r) }
+
+// ServeFrame answers GET /page/frame.
+func (p *Page) ServeFrame(w http.ResponseWriter, r *http.Request) bool {
+	w.Header().Set("X-DNS-Prefetch-Control", "off") // a name that is looked up tells something too
+	// WebRTC and connections ahead of a request are in no policy of contents. Browsers that
+	// know this header have none of them.
+	w.Header().Set("Connection-Allowlist", "()")
+	return p.frame.Serve(w, r)
+}
+
+// ServeAsset answers GET /page/NAME, and false if there is no such file.
+func (p *Page) ServeAsset(w http.ResponseWriter, r *http.Request, name string) bool {
+	return p.assets[name].Serve(w, r)
+}

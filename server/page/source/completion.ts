@@ -1,0 +1,59 @@
+import { type Completion, type CompletionContext, type CompletionResult, completeAnyWord } from "@codemirror/autocomplete";
+import type { Language } from "./reply";
+
+// Completion knows the names of installed packages, the keywords of a language, and the words
+// of the cell.
+
+/** Names by which packages are imported, where these are others than their own. */
+const importNames: Record<string, string> = {
+  "beautifulsoup4": "bs4",
+  "opencv-python-headless": "cv2",
+  "pillow": "PIL",
+  "python-docx": "docx",
+  "python-pptx": "pptx",
+  "pyyaml": "yaml",
+  "scikit-image": "skimage",
+  "scikit-learn": "sklearn",
+};
+
+const keywords: Record<string, string> = {
+  python:
+    "and as assert async await break class continue def del elif else except False finally for from global if import in is lambda None nonlocal not or pass raise return True try while with yield " +
+    "abs all any bool dict enumerate filter float format input int isinstance len list map max min open print range repr reversed round set sorted str sum tuple type zip",
+  javascript: "async await break case catch class const continue default delete do else export extends finally for function if import in instanceof let new of return static super switch this throw try typeof var void while yield console",
+  go: "break case chan const continue default defer else fallthrough for func go goto if import interface map package range return select struct switch type var append cap close copy delete len make new panic print println recover",
+  r: "break else FALSE for function if in library NA next NULL repeat require return TRUE while c data.frame head length list mean names paste plot print sapply seq str sum summary",
+  bash: "case do done elif else esac export fi for function if in local read return select set shift then trap until while echo printf cat cd cp cut find grep head ls mkdir mv rm sed sort tail tr uniq wc xargs",
+};
+keywords["typescript"] = keywords["javascript"] + " abstract any as boolean declare enum implements interface keyof namespace never number private protected public readonly string type unknown";
+
+const importing: Record<string, RegExp> = {
+  python: /^\s*(import|from)\s+[\w.,\s]*$/,
+  r: /\b(library|require|requireNamespace)\(["']?\w*$/,
+  javascript: /\b(from|import|require\()\s*["'][^"']*$/,
+  typescript: /\b(from|import|require\()\s*["'][^"']*$/,
+};
+
+/** completion returns a source for cells of a language. */
+export function completion(language: Language): (context: CompletionContext) => Promise<CompletionResult | null> {
+  const modules: Completion[] = language.packages.map(({ name, version }) => ({
+    label: language.language === "python" ? (importNames[name] ?? name.replaceAll("-", "_")) : name,
+    detail: `${name} ${version}`,
+    type: "namespace",
+  }));
+  const words: Completion[] = (keywords[language.language] ?? "").split(" ").filter(Boolean).map((label) => ({ label, type: "keyword" }));
+  return async (context) => {
+    const word = context.matchBefore(/[\w.]+/);
+    const line = context.state.doc.lineAt(context.pos).text.slice(0, context.pos - context.state.doc.lineAt(context.pos).from);
+    if (importing[language.language]?.test(line)) {
+      return { from: context.matchBefore(/[\w@/-]+/)?.from ?? context.pos, options: modules, validFor: /^[\w@/-]*$/ };
+    }
+    if (!context.explicit && (!word || word.to - word.from < 2)) return null;
+    if (word?.text.includes(".")) return null;
+    const others = await completeAnyWord(context);
+    const from = word?.from ?? context.pos;
+    const known = new Set([...words, ...modules].map((c) => c.label));
+    const near = (others?.options ?? []).filter((o) => !known.has(o.label) && o.label !== word?.text);
+    return { from, options: [...words, ...modules, ...near], validFor: /^\w*$/ };
+  };
+}

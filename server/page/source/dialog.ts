@@ -1,0 +1,64 @@
+// Dialogs are the browser's own: they keep the focus, and Escape closes them.
+
+/** openDialog shows a dialog with a title, and returns where its content goes. */
+export function openDialog(title: string, wide = false): { dialog: HTMLDialogElement; body: HTMLElement } {
+  const dialog = document.createElement("dialog");
+  if (wide) dialog.className = "wide";
+  const head = document.createElement("div");
+  head.className = "dialog-head";
+  const heading = document.createElement("h2");
+  heading.textContent = title;
+  heading.id = "dialog-title";
+  dialog.setAttribute("aria-labelledby", heading.id);
+  const close = makeButton("×", () => dialog.close(), "remove");
+  close.setAttribute("aria-label", "Close");
+  head.append(heading, close);
+  const body = document.createElement("div");
+  body.className = "dialog-body";
+  dialog.append(head, body);
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close(); // beside it
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  return { dialog, body };
+}
+
+/** makeButton returns a button that does something. */
+export function makeButton(text: string, act: () => void, className = ""): HTMLButtonElement {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = className;
+  button.textContent = text;
+  button.addEventListener("click", act);
+  return button;
+}
+
+/** askKey asks for an API key; undefined if it is not given. */
+export function askKey(wrong: boolean): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const { dialog, body } = openDialog("API key");
+    const form = document.createElement("form");
+    form.method = "dialog";
+    const label = document.createElement("label");
+    label.className = "field";
+    const text = document.createElement("span");
+    text.textContent = wrong ? "The service does not know this key. Another one:" : "This service wants a key. It stays in this tab.";
+    const input = document.createElement("input");
+    input.type = "password";
+    input.id = "api-key";
+    input.autocomplete = "off";
+    input.required = true;
+    label.append(text, input);
+    const submit = document.createElement("button");
+    submit.className = "primary";
+    submit.textContent = "Use this key";
+    form.append(label, submit);
+    body.append(form);
+    let given: string | undefined;
+    form.addEventListener("submit", () => (given = input.value.trim()));
+    dialog.addEventListener("close", () => resolve(given || undefined));
+    input.focus();
+  });
+}

@@ -1,0 +1,3 @@
+import { App } from "./app";
+
+void new App().open();

@@ -97,7 +97,7 @@ func TestThePageShowsOutputsAsTheyHappen(t *testing.T) {
 	require.True(t, browser.Eval[bool](b, `document.querySelector("#stop").hidden === false`), "it still runs")
 	close(steps)
 	untilStatus(b, "Done")
-	require.Equal(t, "so far\nto the end\n", browser.Eval[string](b, `document.querySelector(".outputs .stream").textContent`))
+	b.Until(`document.querySelector(".outputs .stream").textContent === "so far\nto the end\n"`) // it is drawn with the next frame
 	require.Equal(t, "Done · 12 ms · 81 MB", browser.Eval[string](b, `document.querySelector("#status").textContent`))
 	b.RequireQuiet(s.url)
 }

@@ -60,8 +60,8 @@ func TestThePageDownloads(t *testing.T) {
 	b.Do(chromedp.Navigate("about:blank"))
 	browser.Eval[bool](b, fmt.Sprintf(`document.open(), document.write(%s), document.close(), true`, mustJSON(t, record)))
 	b.Until(`document.querySelector(".outputs img")?.naturalWidth === 1`)
-	require.Equal(t, "printed\n", browser.Eval[string](b, `document.querySelector(".stream").textContent`))
-	require.Equal(t, "Title", browser.Eval[string](b, `document.querySelector(".markdown h1").textContent`))
+	b.Until(`document.querySelector(".stream").textContent === "printed\n"`)
+	b.Until(`document.querySelector(".markdown h1")?.textContent === "Title"`)
 }
 
 func mustJSON(t *testing.T, value any) string {

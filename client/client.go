@@ -61,7 +61,9 @@ type File struct {
 // Execute runs code and returns what became of it, whatever the code did.
 func (c *Client) Execute(ctx context.Context, r Run) (*Result, error) {
 	var fields form
-	fields.text("code", r.Code)
+	if len(r.Notebook) == 0 && r.Entrypoint == "" {
+		fields = form{{"code", r.Code}} // also if it is empty: the service says so
+	}
 	fields.text("notebook", string(r.Notebook))
 	fields.text("entrypoint", r.Entrypoint)
 	fields.text("session", r.Session)

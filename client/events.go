@@ -31,7 +31,7 @@ func readEvents(r io.Reader, to *Listener) (*Result, error) {
 				return nil, unread(err)
 			}
 			return nil, e
-		default:
+		case to != nil:
 			if err := to.event(name, []byte(data)); err != nil {
 				return nil, err
 			}

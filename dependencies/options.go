@@ -46,6 +46,9 @@ type Options struct {
 	// included; 0 is DefaultMaxWaiting. See ShareWaiting.
 	MaxWaiting int
 
+	// Shared is that other versions of this program use the same layers: those of images that
+	// this one does not start from stay until there is no room.
+	Shared bool
 	// HostsFile keeps what installers have said of their hosts over restarts: else the first
 	// set after one waits for that, also to be told that the registry is away. "": nowhere.
 	HostsFile string

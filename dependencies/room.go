@@ -54,7 +54,7 @@ func (l *Layers) load(ctx context.Context, images []string) error {
 	}
 	l.sweep(ctx)
 	for _, image := range kept {
-		if complete && !current[image.Base] {
+		if complete && !current[image.Base] && !l.options.Shared {
 			l.removeOld(ctx, image)
 			continue
 		}

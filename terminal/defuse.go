@@ -13,7 +13,7 @@ import (
 // of them is replaced by visible characters.
 func Defuse(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
-	if !strings.ContainsFunc(text, unsafe) {
+	if !strings.ContainsFunc(text, IsUnsafe) {
 		return text
 	}
 	return strings.Map(visible, sequences.ReplaceAllString(text, ""))
@@ -34,8 +34,8 @@ func LastLine(text string) string {
 	return DefuseLine(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// unsafe reports whether a character is not only shown.
-func unsafe(r rune) bool {
+// IsUnsafe reports whether a terminal does more with a character than show it.
+func IsUnsafe(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
 		return false
@@ -58,7 +58,7 @@ const (
 
 func visible(r rune) rune {
 	switch {
-	case !unsafe(r):
+	case !IsUnsafe(r):
 		return r
 	case r < ' ':
 		return controlPictures + r

@@ -60,7 +60,7 @@ func (l Links) Gate(rendered string) string {
 
 // ofNoWidth is a character that takes no place of its own, as accents do.
 func ofNoWidth(sequence string) string {
-	if strings.ContainsFunc(sequence, unsafe) {
+	if strings.ContainsFunc(sequence, IsUnsafe) {
 		return ""
 	}
 	return sequence

@@ -24,6 +24,9 @@ const (
 // there is for it, which may be nothing.
 func Query(terminal *os.File) string {
 	fd := int(terminal.Fd())
+	if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil || group != unix.Getpgrp() {
+		return "" // a program in the background would be stopped
+	}
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return ""

@@ -69,6 +69,9 @@ func (s *agentSettings) check() error {
 
 // openAgent returns nil if no model is configured.
 func (p *program) openAgent() (*ask.Config, error) {
+	if p.settings.agent.model.name == provider.Off {
+		return nil, nil
+	}
 	getenv, err := withFile(os.Getenv, ".env")
 	if err != nil {
 		return nil, err

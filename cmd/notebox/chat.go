@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 
@@ -107,11 +106,8 @@ func (c *chat) run(ctx context.Context, question string, in, out *os.File) error
 	if err != nil {
 		return err
 	}
-	// Ctrl-C is about the answer under way, not about the program.
-	signal.Reset(os.Interrupt)
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
-	defer signal.Stop(interrupts)
+	interrupts, stop := interrupts()
+	defer stop()
 
 	shown := term.IsTerminal(int(out.Fd()))
 	prompts := question == "" && shown && term.IsTerminal(int(in.Fd()))

@@ -138,6 +138,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, plac
 		// Those that wait for a place of few, and those that have one.
 		MaxWaiting: p.settings.maxWaiting(false) + s.installs,
 		Forget:     p.pool.ForgetImage,
+		Shared:     p.settings.layers != "",
 		HostsFile:  p.state.path("registries.json"),
 		TempDir:    p.state.path("layers"),
 		Observe:    func(result string) { p.metrics.Installed(result) },

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 
 	"notebox/agent/remote"
@@ -23,6 +25,12 @@ type elsewhere struct{ url, key string }
 func (e *elsewhere) register(f *flag.FlagSet) {
 	f.StringVar(&e.url, "url", "http://127.0.0.1:8080", "Find notebox at this `URL`.")
 	f.StringVar(&e.key, "api-key", "", "Show this API `key` to notebox; a variable hides it from the list of processes.")
+}
+
+// fromVariables takes what the environment says, unless a flag does. A file .env is not read: the
+// folder may be a stranger's.
+func (e *elsewhere) fromVariables() {
+	e.url, e.key = cmp.Or(os.Getenv("NOTEBOX_URL"), e.url), os.Getenv("NOTEBOX_API_KEY")
 }
 
 // parse checks the URL.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -18,31 +17,30 @@ import (
 
 	"notebox/agent/provider"
 	"notebox/client"
+	"notebox/cmd/notebox/script"
+	"notebox/runner/cells"
 )
 
 // openLocal starts the service inside this process: without a port, with a folder and an id of
 // its own, so beside any other. Nothing of it is left when close returns, or soon after this
 // process is killed.
 func openLocal(ctx context.Context) (*client.Client, func() error, error) {
-	var s settings
-	flags := flag.NewFlagSet("", flag.ContinueOnError)
-	s.register(flags)
-	if err := ff.Parse(flags, nil, variableOptions()...); err != nil {
-		return nil, nil, err
-	}
-	folder, err := os.MkdirTemp("", "notebox-run-")
+	s, err := settingsOfOneRun()
 	if err != nil {
+		return nil, nil, &script.Error{Exit: script.Mistake, Err: err}
+	}
+	if s.stateDir, err = os.MkdirTemp("", "notebox-run-"); err != nil {
 		return nil, nil, fmt.Errorf("temporary folder: %w", err)
 	}
-	forget, err := forgetAfter(folder)
+	s.storageURL = "file://" + filepath.ToSlash(filepath.Join(s.stateDir, "files"))
+	left, err := cleanUpAfter(s.stateDir)
 	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(folder))
+		return nil, nil, errors.Join(err, os.RemoveAll(s.stateDir))
 	}
-	s.forOneRun(flags, folder)
-	listener := &insideListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	p, err := newProgramAt(ctx, s, slog.New(slog.DiscardHandler), func() (net.Listener, error) { return listener, nil })
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%w; notebox doctor says what is missing here, and NOTEBOX_URL names a notebox elsewhere", err), forget())
+		return nil, nil, errors.Join(fmt.Errorf("%w; notebox doctor says what is missing here, and NOTEBOX_URL names a notebox elsewhere", err), left(true))
 	}
 	served := make(chan error, 1)
 	go func() { served <- p.http.Serve(listener) }()
@@ -54,63 +52,61 @@ func openLocal(ctx context.Context) (*client.Client, func() error, error) {
 		p.api.CancelRuns()
 		_ = p.http.Close() // nobody is left who asks
 		<-served
-		closed := make(chan struct{})
-		go func() { _ = p.close(); close(closed) }()
+		closed := make(chan error, 1)
+		go func() { closed <- p.close() }()
 		select {
-		case <-closed:
-		case <-time.After(leaveTime): // what is left of the sandbox ends with this process
+		case err := <-closed:
+			if p.cells != nil {
+				cells.Tidy(p.settings.serviceID)
+			}
+			return left(err != nil)
+		case <-time.After(leaveTime):
+			return left(true)
 		}
-		return forget()
 	}, nil
 }
 
-// leaveTime is how long the end of a sandbox is waited for whose result is there.
+// leaveTime is how long a run whose result is there waits for its sandbox to end.
 const leaveTime = time.Second
 
-// layersOfRuns is whose packages are that notebox run has installed: all its runs share them.
+// layersOfRuns names the packages that notebox run has installed: all its runs share them.
 const layersOfRuns = "notebox run"
 
-// forOneRun sets what a service of one run has otherwise than one that stays.
-func (s *settings) forOneRun(flags *flag.FlagSet, folder string) {
+// settingsOfOneRun are those of the variables of serve, with what a service of one run has
+// otherwise.
+func settingsOfOneRun() (s settings, err error) {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	s.register(flags)
+	// Not those of a file .env: the folder may be a stranger's.
+	if err := ff.Parse(flags, nil, ff.WithEnvVarPrefix("NOTEBOX")); err != nil {
+		return s, err
+	}
+	if err := readConfig(flags, s.config); err != nil {
+		return s, err
+	}
 	set := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	if !set["isolation"] { // a container with cells takes longer to start than one of one run
 		s.isolation = isolationContainer
 	}
 	s.languagesAhead = false
-	s.apiKeysFile, s.noAuth, s.publicURL, s.linkKeys = "", true, "", ""
-	s.stateDir, s.serviceID = folder, ""
-	s.storageURL = "file://" + filepath.ToSlash(filepath.Join(folder, "files"))
+	s.apiKeysFile, s.noAuth, s.publicURL, s.linkKeys, s.serviceID = "", true, "", "", ""
 	s.fleeting, s.layers = true, layersOfRuns
 	s.poolSize, s.poolMax, s.poolByUse = poolSize{}, 0, 0
 	s.sessions.max = 0
 	s.agent.model.name = provider.Off
+	return s, s.check()
 }
 
-// forgetAfter has a folder removed by what it returns, or else when this process has ended,
-// however it ended: a shell waits for the end of a pipe.
-func forgetAfter(folder string) (func() error, error) {
-	shell := exec.Command("sh", "-c", `cat; rm -rf -- "$0"`, folder)
-	pipe, err := shell.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	shell.SysProcAttr = apart()
-	if err := shell.Start(); err != nil {
-		return nil, fmt.Errorf("temporary folder: %w", err)
-	}
-	return func() error { return errors.Join(pipe.Close(), shell.Wait()) }, nil
-}
-
-// insideListener is a net.Listener whose clients are in this process.
-type insideListener struct {
+// pipeListener is a net.Listener whose clients are in this process.
+type pipeListener struct {
 	conns  chan net.Conn
 	once   sync.Once
 	closed chan struct{}
 }
 
 // dial is a http.Transport's DialContext.
-func (l *insideListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case l.conns <- theirs:
@@ -123,7 +119,7 @@ func (l *insideListener) dial(ctx context.Context, _, _ string) (net.Conn, error
 }
 
 // Accept implements net.Listener.
-func (l *insideListener) Accept() (net.Conn, error) {
+func (l *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-l.conns:
 		return conn, nil
@@ -133,15 +129,15 @@ func (l *insideListener) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (l *insideListener) Close() error {
+func (l *pipeListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (l *insideListener) Addr() net.Addr { return insideAddr{} }
+func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
 
-type insideAddr struct{}
+type pipeAddr struct{}
 
-func (insideAddr) Network() string { return "inside" }
-func (insideAddr) String() string  { return "localhost:80" }
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "localhost:80" }

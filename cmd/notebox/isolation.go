@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"notebox/environments"
 	"notebox/executor"
@@ -38,7 +39,11 @@ func (p *program) openSandboxes(ctx context.Context, all []environments.Environm
 		}
 		return nil
 	}
-	engine := cells.New(p.engine, cells.Options{Modules: modules, Log: p.log})
+	o := cells.Options{Modules: modules, Log: p.log}
+	if p.settings.fleeting {
+		o.SpareAfter = math.MaxInt64 // of one run nobody comes after
+	}
+	engine := cells.New(p.engine, o)
 	ctx, cancel := context.WithTimeout(ctx, p.settings.startTimeout)
 	defer cancel()
 	err := engine.Probe(ctx, executor.EnvironmentOf(all[0]), executor.LimitsOf(all[0], p.settings.limits))

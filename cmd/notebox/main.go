@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"notebox/terminal"
+
 	"github.com/peterbourgon/ff/v3/ffcli"
 )
 
@@ -27,7 +29,7 @@ func main() {
 		exit := exitError{status: 1, error: err}
 		errors.As(err, &exit)
 		if exit.error != nil { // else it is said
-			fmt.Fprintln(os.Stderr, "notebox:", err)
+			fmt.Fprintln(os.Stderr, "notebox:", terminal.Defuse(err.Error())) // which may quote what strangers have named
 		}
 		os.Exit(exit.status)
 	}
@@ -69,6 +71,7 @@ func command() *ffcli.Command {
 			versionCommand(),
 			completeCommand(),
 			manCommand(),
+			cleanupCommand(),
 		},
 		Exec: introduce,
 	}

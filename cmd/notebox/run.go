@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"time"
@@ -29,8 +28,7 @@ the limits that the variables of notebox serve set.
   notebox run analysis.py --file data.csv --out results
   notebox run report.ipynb --notebook executed.ipynb
 
-Each flag is also an environment variable: --url is NOTEBOX_URL, --api-key
-NOTEBOX_API_KEY. Ctrl-C interrupts the code, twice leaves it.
+NOTEBOX_URL is a variable for --url, NOTEBOX_API_KEY for --api-key. Ctrl-C interrupts the code, twice leaves it.
 
 The exit status is 0 if the code ran, 1 if it raised, 2 for a mistake in the call,
 3 if the service or the engine failed, 124 after a timeout, 130 if it was
@@ -56,6 +54,7 @@ type runFlags struct {
 func (r *runFlags) register(f *flag.FlagSet) {
 	f.StringVar(&r.url, "url", "", "Run it on the notebox at this `URL`. (default: in this process, on Docker)")
 	f.StringVar(&r.key, "api-key", "", "Show this API `key` to notebox; a variable hides it from the list of processes.")
+	r.elsewhere.fromVariables()
 	f.Var(&r.packages, "package", "Install this `package` before, in the language's notation (polars==1.*); repeatable.")
 	f.Var(&r.env, "env", "Set a variable, `NAME=value`, for the code; repeatable.")
 	f.BoolVar(&r.network, "network", false, "Give the code the network that the service allows.")
@@ -66,6 +65,7 @@ func (r *runFlags) register(f *flag.FlagSet) {
 // registerSession defines those that a run in a session has.
 func (r *runFlags) registerSession(f *flag.FlagSet) {
 	r.elsewhere.register(f)
+	r.elsewhere.fromVariables()
 	r.registerCode(f)
 }
 
@@ -90,7 +90,6 @@ func runCommand() *ffcli.Command {
 		ShortHelp:  "run a script, a notebook or standard input",
 		LongHelp:   runHelp,
 		FlagSet:    flags,
-		Options:    variableOptions(),
 		Exec: func(ctx context.Context, args []string) error {
 			args, err := interspersed(flags, args)
 			if err != nil {
@@ -119,11 +118,9 @@ func (r *runFlags) run(ctx context.Context, args []string) (script.Exit, error) 
 	if err != nil {
 		return script.Mistake, &script.Error{Exit: script.Mistake, Err: err}
 	}
-	signal.Reset(os.Interrupt) // it is the code's
-	interrupts := make(chan os.Signal, 2)
-	signal.Notify(interrupts, os.Interrupt)
-	defer signal.Stop(interrupts)
-	o.Interrupts = interrupts
+	var stop func()
+	o.Interrupts, stop = interrupts()
+	defer stop()
 	open := openLocal
 	if r.url != "" {
 		open = func(context.Context) (*client.Client, func() error, error) {

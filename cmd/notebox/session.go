@@ -14,6 +14,7 @@ import (
 
 	"github.com/docker/go-units"
 	"github.com/peterbourgon/ff/v3/ffcli"
+	"golang.org/x/term"
 
 	"notebox/client"
 	"notebox/cmd/notebox/script"
@@ -30,8 +31,7 @@ opened it.
   notebox session files $id
   notebox session close $id
 
-Each flag is also an environment variable: --url is NOTEBOX_URL, --api-key
-NOTEBOX_API_KEY. The exit status is that of notebox run.`
+NOTEBOX_URL is a variable for --url, NOTEBOX_API_KEY for --api-key. The exit status is that of notebox run.`
 
 func sessionCommand() *ffcli.Command {
 	return &ffcli.Command{
@@ -63,11 +63,12 @@ func (s sessionPart) command() *ffcli.Command {
 	var at elsewhere
 	flags := flag.NewFlagSet("notebox session "+s.name, flag.ContinueOnError)
 	at.register(flags)
+	at.fromVariables()
 	if s.flags != nil {
 		s.flags(flags)
 	}
 	return &ffcli.Command{
-		Name: s.name, ShortUsage: "notebox session " + s.usage, ShortHelp: s.help, FlagSet: flags, Options: variableOptions(),
+		Name: s.name, ShortUsage: "notebox session " + s.usage, ShortHelp: s.help, FlagSet: flags,
 		Exec: func(ctx context.Context, args []string) error {
 			args, err := interspersed(flags, args)
 			if err == nil && (len(args) < s.least || len(args) > s.most) {
@@ -89,6 +90,8 @@ func (s sessionPart) command() *ffcli.Command {
 func exitOfScript(exit script.Exit, err error) error {
 	var failed *script.Error
 	switch {
+	case errors.Is(err, context.Canceled):
+		return exitError{int(script.Interrupted), errors.New("interrupted")}
 	case errors.As(err, &failed):
 		return exitError{int(failed.Exit), err}
 	case err != nil:
@@ -149,7 +152,7 @@ func sessionRun() *ffcli.Command {
 	flags := flag.NewFlagSet("notebox session run", flag.ContinueOnError)
 	r.registerSession(flags)
 	return &ffcli.Command{
-		Name: "run", ShortUsage: "notebox session run [flags] ID FILE | - | -c CODE", ShortHelp: "run code in a session", FlagSet: flags, Options: variableOptions(),
+		Name: "run", ShortUsage: "notebox session run [flags] ID FILE | - | -c CODE", ShortHelp: "run code in a session", FlagSet: flags,
 		Exec: func(ctx context.Context, args []string) error {
 			args, err := interspersed(flags, args)
 			if err == nil && (len(args) == 0 || len(args) > 2) {
@@ -185,13 +188,29 @@ func sessionFiles() *ffcli.Command {
 					return script.Refused(err)
 				}
 				defer content.Close()
-				_, err = io.Copy(os.Stdout, content)
-				return err
+				return printFile(content)
 			}
 			return listFiles(ctx, notebox, session)
 		},
 	}.command()
 }
+
+// printFile writes a file to standard output: as text that only shows, if that is a terminal.
+func printFile(content *client.Content) error {
+	if !term.IsTerminal(int(os.Stdout.Fd())) {
+		_, err := io.Copy(os.Stdout, content)
+		return err
+	}
+	raw, err := content.All(maxShown)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Println(strings.TrimSuffix(terminal.Defuse(string(raw)), "\n"))
+	return err
+}
+
+// maxShown bounds a file that is shown on a terminal, in bytes.
+const maxShown = 16 << 20
 
 func putFile(ctx context.Context, notebox *client.Client, session, name, path string) error {
 	file, err := os.Open(name)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"slices"
 
 	"golang.org/x/term"
@@ -12,6 +13,15 @@ import (
 // usualColumns is a terminal's width if it does not tell.
 const usualColumns = 80
 
+// interrupts has Ctrl-C be about what is under way, and not about the program, until stop is called.
+func interrupts() (all <-chan os.Signal, stop func()) {
+	signal.Reset(os.Interrupt)
+	c := make(chan os.Signal, 2)
+	signal.Notify(c, os.Interrupt)
+	return c, func() { signal.Stop(c) }
+}
+
+// columnsOf is the width of a terminal.
 func columnsOf(out *os.File) int {
 	columns, _, err := term.GetSize(int(out.Fd()))
 	if err != nil || columns <= 0 {

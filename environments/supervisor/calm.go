@@ -20,8 +20,8 @@ const (
 	// calmTime is how long cells stand still: several cells begin meanwhile. Then they go on for
 	// calmPause at least.
 	calmTime, calmPause = 500 * time.Millisecond, 500 * time.Millisecond
-	// crowd is how many processes and threads the cells of a worker have together that can hold up
-	// others. A cell with few is none of it: a kernel that waits has ten.
+	// crowd is how many processes and threads of all cells of a worker can hold up others. A cell
+	// with at most few goes on: a kernel that waits has ten.
 	crowd, few = 256, 12
 )
 
@@ -64,11 +64,20 @@ func (s *supervisor) calm() {
 	for _, cell := range large {
 		thaw = append(thaw, groups.freeze(cell))
 	}
-	time.Sleep(calmTime)
+	s.rest(calmTime)
 	for _, f := range thaw {
 		f()
 	}
-	time.Sleep(calmPause)
+	s.rest(calmPause)
+}
+
+// rest sleeps, or until the worker is about to be removed: one with a cell that stands still cannot
+// be.
+func (s *supervisor) rest(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.leaving:
+	}
 }
 
 // crowded are the largest of cells, without which the others have no crowd of processes.

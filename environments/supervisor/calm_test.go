@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,4 +110,23 @@ func TestLate(t *testing.T) {
 	require.Equal(t, wire.KindLate, have[0].Kind)
 	c.kill()
 	c.hurry(make(chan struct{}))
+}
+
+// TestLeave: a worker that is about to be removed has no cell that stands still.
+func TestLeave(t *testing.T) {
+	var out bytes.Buffer
+	s := newSupervisor(t, &out, 0)
+	s.leaving = make(chan struct{})
+	s.left = sync.OnceFunc(func() { close(s.leaving) })
+	done := make(chan struct{})
+	s.calming.Lock() // cells stand still
+	go func() {
+		s.rest(time.Hour)
+		s.calming.Unlock()
+		close(done)
+	}()
+	require.NoError(t, s.handle(wire.Message{Kind: wire.KindLeave}, nil))
+	<-done
+	require.Eventually(t, func() bool { return !s.calming.TryLock() }, time.Minute, time.Millisecond, "and none does again")
+	s.calm()
 }

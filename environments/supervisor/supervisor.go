@@ -20,6 +20,8 @@ type supervisor struct {
 
 	pings   chan struct{} // that have no answer yet
 	calming sync.Mutex    // held while cells stand still, and a moment longer
+	leaving chan struct{} // closed when no cell may stand still any more
+	left    func()        // closes it
 
 	mu    sync.Mutex
 	link  *wire.Link // to the service that is there
@@ -31,7 +33,8 @@ type supervisor struct {
 // something fails.
 func run(in io.Reader, out io.Writer) error {
 	heard := make(chan struct{}, 1)
-	s := &supervisor{in: wire.NewIntake(heardReader{in, heard}), out: out, pings: make(chan struct{}, 1), link: wire.NewLink(out), cells: map[uint32]*cell{}}
+	s := &supervisor{in: wire.NewIntake(heardReader{in, heard}), out: out, pings: make(chan struct{}, 1), leaving: make(chan struct{}), link: wire.NewLink(out), cells: map[uint32]*cell{}}
+	s.left = sync.OnceFunc(func() { close(s.leaving) })
 	go s.answer()
 	failed := make(chan error, 3)
 	fail := func(err error) {
@@ -166,6 +169,13 @@ func (s *supervisor) handle(m wire.Message, fail func(error)) error {
 		return nil
 	case wire.KindCalm:
 		go s.calm()
+		return nil
+	case wire.KindLeave:
+		s.left()
+		go func() {
+			s.calming.Lock() // for good
+			_ = s.current().Send(wire.KindLeft, 0, nil)
+		}()
 		return nil
 	case wire.KindWeigh:
 		go func() { _ = s.current().SendJSON(wire.KindWeight, 0, s.measure()) }()

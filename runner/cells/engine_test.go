@@ -76,20 +76,9 @@ func newEngineOn(t testing.TB, h docker.Options, o cells.Options) *cells.Engine 
 		defer cancel()
 		require.NoError(t, e.Close())
 		require.NoError(t, host.Close(ctx))
-		tidy(h.ServiceID)
+		cells.Tidy(h.ServiceID)
 	})
 	return e
-}
-
-// tidy removes the control groups that a service has had, as far as nothing is in them. On
-// version 2 Docker has removed all but the service's own.
-func tidy(service string) {
-	for _, pattern := range []string{"*/notebox/SERVICE/worker-*/*-*", "*/notebox/SERVICE/worker-*", "*/notebox/SERVICE", "notebox/SERVICE"} {
-		groups, _ := filepath.Glob("/sys/fs/cgroup/" + strings.ReplaceAll(pattern, "SERVICE", service))
-		for _, group := range groups {
-			_ = syscall.Rmdir(group)
-		}
-	}
 }
 
 // left asks the host's kernel: a cell is there as long as its control group is, or, if its

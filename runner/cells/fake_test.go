@@ -175,6 +175,8 @@ func (w *fakeWorker) handle(m wire.Message) error {
 		w.mu.Lock()
 		w.end(m.Cell)
 		w.mu.Unlock()
+	case wire.KindLeave:
+		return w.link.Send(wire.KindLeft, 0, nil)
 	case wire.KindLook:
 		return w.link.SendJSON(wire.KindLooked, m.Cell, wire.Looked{Missing: w.host.looked})
 	case wire.KindWeigh:

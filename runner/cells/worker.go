@@ -42,10 +42,12 @@ type worker struct {
 	log     *slog.Logger
 	ended   chan struct{} // closed when its stream has ended
 
-	heard   atomic.Bool // it has said something since the last look
-	answers atomic.Bool // it answers pings
-	still   atomic.Bool // it says nothing any more
-	removed atomic.Bool // by this side
+	heard   atomic.Bool   // it has said something since the last look
+	answers atomic.Bool   // it answers pings
+	still   atomic.Bool   // it says nothing any more
+	removed atomic.Bool   // by this side
+	left    chan struct{} // closed when no cell of it may stand still any more
+	onLeft  func()        // closes it
 
 	// inherited is that an earlier process has started it, for cells that were kept.
 	inherited bool
@@ -97,7 +99,9 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 }
 
 func newWorker(sandbox runner.Sandbox, o Options) *worker {
-	return &worker{sandbox: sandbox, link: wire.NewLink(sandbox), late: o.late, log: o.Log, ended: make(chan struct{}), used: time.Now(), cells: map[uint32]*cell{}}
+	w := &worker{sandbox: sandbox, link: wire.NewLink(sandbox), late: o.late, log: o.Log, ended: make(chan struct{}), left: make(chan struct{}), used: time.Now(), cells: map[uint32]*cell{}}
+	w.onLeft = sync.OnceFunc(func() { close(w.left) })
+	return w
 }
 
 // attachWorker comes to a worker of an earlier process. It takes no new cells, and nobody watches
@@ -197,9 +201,20 @@ func (w *worker) close() error {
 	return w.sandbox.Close()
 }
 
+// leaveTime bounds the wait for a worker that is about to be removed and has cells stand still.
+const leaveTime = time.Second
+
 // remove removes the container, and with it all cells.
 func (w *worker) remove() error {
 	w.removed.Store(true)
+	if len(w.all()) > 0 {
+		go func() { _ = w.link.Send(wire.KindLeave, 0, nil) }() // one that reads nothing is waited for no longer
+		select {
+		case <-w.left:
+		case <-w.ended:
+		case <-time.After(leaveTime):
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	return w.sandbox.Kill(ctx)
@@ -218,6 +233,9 @@ func (w *worker) handle(m wire.Message, up func()) error {
 		return nil
 	case wire.KindLate:
 		go w.late()
+		return nil
+	case wire.KindLeft:
+		w.onLeft()
 		return nil
 	case wire.KindUp:
 		u, err := wire.Decode[wire.Up](m)

@@ -60,6 +60,7 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 	token := supervision.NewToken()
 	s, err := e.begin(ctx, func(name, id string) (*sandbox, error) {
 		c := workerConfig(env, e.labels(id, env))
+		c.StdinOnce = e.options.Fleeting
 		c.Labels[labelToken] = string(token)
 		err := e.createAlone(ctx, name, workerUsers, c, func(user int) *container.HostConfig {
 			first = user

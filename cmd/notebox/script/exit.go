@@ -3,8 +3,9 @@ package script
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"net/http"
-	"net/url"
 
 	"notebox/client"
 )
@@ -48,22 +49,34 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// failedUnless is err, which is the engine's failure unless it says another one.
+func failedUnless(err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	return &Error{Failed, err}
+}
+
 func mistake(format string, args ...any) error { return &Error{Mistake, fmt.Errorf(format, args...)} }
 
 // Refused is the error of a request: the caller's mistake if the service says so.
 func Refused(err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = fmt.Errorf("no notebox answers (%w): notebox serve starts one, and --url or NOTEBOX_URL names another", failed.Err)
+		var file *fs.PathError
+		var unreached *net.OpError
+		switch {
+		case errors.As(err, &file): // of --file
+			return &Error{Mistake, fmt.Errorf("%s: %w", file.Path, file.Err)}
+		case errors.As(err, &unreached):
+			err = fmt.Errorf("no notebox answers (%w): notebox serve starts one, and --url or NOTEBOX_URL names another", unreached)
 		}
 		return &Error{Failed, err}
 	}
 	said := errors.New(e.Detail) // the number says nothing to a person
 	switch e.Status {
 	case http.StatusUnauthorized:
-		return &Error{Mistake, errors.New("the service wants an API key: set --api-key or NOTEBOX_API_KEY")}
+		return &Error{Mistake, errors.New("the service wants an API key, or does not know this one: --api-key or NOTEBOX_API_KEY")}
 	case http.StatusTooManyRequests, http.StatusRequestTimeout:
 		return &Error{Failed, said}
 	}

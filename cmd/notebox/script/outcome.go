@@ -13,14 +13,13 @@ import (
 	"github.com/docker/go-units"
 
 	"notebox/client"
-	"notebox/terminal"
 )
 
 // outcome prints what remains to be said of a run.
 func (s *script) outcome(r *client.Result) {
 	s.stdout.flush()
 	s.stderr.flush()
-	if s.stdout.open && s.stdout.Terminal { // the shell's prompt begins a line
+	if *s.stdout.open && s.stdout.Terminal { // the shell's prompt begins a line
 		s.stdout.print("\n")
 	}
 	if r.Status != "ok" && r.Status != "error" { // an error has its traceback
@@ -34,11 +33,28 @@ func (s *script) outcome(r *client.Result) {
 	}
 }
 
+// places finds out whether what the program makes can be put where the caller wants it, before it
+// runs.
+func (s *script) places() error {
+	if s.Notebook != "" {
+		if info, err := os.Stat(filepath.Dir(s.Notebook)); err != nil || !info.IsDir() {
+			return mistake("--notebook: there is no folder %s", filepath.Dir(s.Notebook))
+		}
+	}
+	if s.Out != "" {
+		if err := os.MkdirAll(s.Out, 0o755); err != nil {
+			return mistake("--out: %w", err)
+		}
+	}
+	return nil
+}
+
 // save puts what the program made where the caller wants it, or names it.
 func (s *script) save(ctx context.Context, notebox *client.Client, r *client.Result) error {
+	var failed []error
 	if s.Notebook != "" {
 		if err := saveNotebook(ctx, notebox, r.Notebook.URL, s.Notebook); err != nil {
-			return fmt.Errorf("--notebook: %w", err)
+			failed = append(failed, fmt.Errorf("--notebook: %w", err))
 		}
 	}
 	made := all(r)
@@ -46,20 +62,16 @@ func (s *script) save(ctx context.Context, notebox *client.Client, r *client.Res
 		if !s.JSON {
 			s.name(made)
 		}
-		return nil
-	}
-	if err := os.MkdirAll(s.Out, 0o755); err != nil {
-		return fmt.Errorf("--out: %w", err)
+		return errors.Join(failed...)
 	}
 	folder, err := os.OpenRoot(s.Out)
 	if err != nil {
-		return fmt.Errorf("--out: %w", err)
+		return errors.Join(append(failed, fmt.Errorf("--out: %w", err))...)
 	}
 	defer folder.Close()
-	var failed []error
 	for _, f := range made {
 		if err := f.saveIn(ctx, notebox, folder); err != nil {
-			failed = append(failed, fmt.Errorf("--out: %s: %w", terminal.DefuseLine(f.name), err))
+			failed = append(failed, fmt.Errorf("--out: %s: %w", f.name, err))
 			continue
 		}
 		if !s.JSON {

@@ -2,9 +2,11 @@ package script
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf16"
 
 	"notebox/client"
 	"notebox/terminal"
@@ -19,8 +21,13 @@ type printer struct {
 }
 
 func newPrinter(o Options) *printer {
+	var open [2]bool
+	stdout, stderr := &open[0], &open[1]
+	if o.Stdout.Terminal && o.Stderr.Terminal { // one and the same
+		stderr = stdout
+	}
 	return &printer{
-		stdout: stream{Output: o.Stdout}, stderr: stream{Output: o.Stderr},
+		stdout: stream{Output: o.Stdout, open: stdout}, stderr: stream{Output: o.Stderr, open: stderr},
 		progress: &terminal.Spinner{W: o.Stderr, Columns: o.Stderr.Columns, Off: !o.Stderr.Terminal || o.Stderr.Plain || o.JSON},
 	}
 }
@@ -105,23 +112,29 @@ func (p *printer) say(format string, args ...any) {
 	p.stderr.line("notebox: " + terminal.DefuseLine(fmt.Sprintf(format, args...)))
 }
 
+// lost is why not all could be printed.
+func (p *printer) lost() error { return errors.Join(p.stdout.err, p.stderr.err) }
+
 // stream is one of the two that a shell knows.
 type stream struct {
 	Output
-	held string // in a pipe: the line without an end, which the program may still replace
-	open bool   // the last line has no end
+	held strings.Builder // in a pipe: the line without an end, which the program may still replace
+	open *bool           // the last line has no end: on a terminal, that of both
+	err  error           // why it takes no more
 }
 
 // write prints text, which takes the place of so many lines.
 func (s *stream) write(text string, replaced int) {
 	if !s.Terminal {
 		if replaced > 0 {
-			s.held = "" // of several lines those before are printed already
+			s.held.Reset() // of several lines those before are printed already
 		}
-		text = s.held + text
-		end := strings.LastIndexByte(text, '\n') + 1
-		s.print(text[:end])
-		s.held = text[end:]
+		if end := strings.LastIndexByte(text, '\n') + 1; end > 0 {
+			s.flush()
+			s.print(text[:end])
+			text = text[end:]
+		}
+		s.held.WriteString(text)
 		return
 	}
 	if replaced > 0 && !s.Plain {
@@ -137,7 +150,7 @@ func (s *stream) write(text string, replaced int) {
 // line prints text on lines of its own.
 func (s *stream) line(text string) {
 	s.flush()
-	if s.open {
+	if *s.open {
 		s.print("\n")
 	}
 	s.print(strings.TrimSuffix(text, "\n") + "\n")
@@ -145,9 +158,27 @@ func (s *stream) line(text string) {
 
 // flush prints what is held back.
 func (s *stream) flush() {
-	held := s.held
-	s.held = ""
+	held := s.held.String()
+	s.held.Reset()
 	s.print(held)
+}
+
+// json is JSON that a person may read: what a terminal does not only show is escaped.
+func (s *stream) json(raw []byte) string {
+	if !s.Terminal {
+		return string(raw)
+	}
+	var out strings.Builder
+	for _, r := range string(raw) {
+		if !terminal.IsUnsafe(r) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, "\\u%04x", unit)
+		}
+	}
+	return out.String()
 }
 
 // safe is text that a person may read.
@@ -163,6 +194,8 @@ func (s *stream) print(text string) {
 	if text == "" {
 		return
 	}
-	s.open = !strings.HasSuffix(text, "\n")
-	_, _ = io.WriteString(s.Output, text)
+	*s.open = !strings.HasSuffix(text, "\n")
+	if _, err := io.WriteString(s.Output, text); err != nil && s.err == nil {
+		s.err = err
+	}
 }

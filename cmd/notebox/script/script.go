@@ -3,7 +3,6 @@ package script
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -55,22 +54,19 @@ func Run(ctx context.Context, open Open, o Options) (exit Exit, err error) {
 		Language: o.Language, Env: o.Env, Network: o.Network, Timeout: o.Timeout,
 		Session: o.Session, Dependencies: o.Packages, Images: o.JSON,
 	}
-	if run.Files, err = Inputs(o.Files); err != nil {
-		return Mistake, err
-	}
-	if err := source(&run, o); err != nil {
-		return Mistake, err
-	}
 	s := &script{Options: o, printer: newPrinter(o)}
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	defer s.heed(ctx, leave)()
+	if err := s.read(ctx, &run); err != nil {
+		return s.failed(ctx, err)
+	}
 	s.progress.Begin()
 	s.progress.Say("starting a sandbox", "")
 	defer s.settle()
 	notebox, closing, err := open(ctx)
 	if err != nil {
-		return s.failed(ctx, &Error{Failed, err})
+		return s.failed(ctx, failedUnless(err))
 	}
 	defer func() {
 		if failed := closing(); failed != nil && err == nil {
@@ -78,6 +74,27 @@ func Run(ctx context.Context, open Open, o Options) (exit Exit, err error) {
 		}
 	}()
 	return s.run(ctx, notebox, run)
+}
+
+// read reads what is to be run, unless that is interrupted: standard input may never end.
+func (s *script) read(ctx context.Context, run *client.Run) error {
+	var all client.Run
+	done := make(chan error, 1)
+	go func() {
+		all = *run
+		var err error
+		if all.Files, err = Inputs(s.Files); err == nil {
+			err = errors.Join(source(&all, s.Options), s.places())
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		*run = all
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // script is one that is being run.
@@ -108,13 +125,11 @@ func (s *script) run(ctx context.Context, notebox *client.Client, run client.Run
 		return s.failed(ctx, Refused(err))
 	}
 	if s.JSON {
-		if _, err := fmt.Fprintf(s.Stdout, "%s\n", result.Raw); err != nil {
-			return Failed, &Error{Failed, err}
-		}
+		s.stdout.print(s.stdout.json(result.Raw) + "\n")
 	} else {
 		s.outcome(result)
 	}
-	if err := s.save(ctx, notebox, result); err != nil {
+	if err := errors.Join(s.save(ctx, notebox, result), s.lost()); err != nil {
 		return Failed, &Error{Failed, err}
 	}
 	s.mu.Lock()
@@ -133,9 +148,8 @@ func (s *script) failed(ctx context.Context, err error) (Exit, error) {
 	if ctx.Err() != nil || s.interrupted {
 		return Interrupted, &Error{Interrupted, errors.New("interrupted")}
 	}
-	var e *Error
-	errors.As(err, &e)
-	return e.Exit, err
+	e := failedUnless(err).(*Error)
+	return e.Exit, e
 }
 
 // heed heeds interrupts until the func that it returns is called: the first ends the run, which

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"notebox/client"
@@ -49,6 +50,8 @@ func source(run *client.Run, o Options) error {
 			return text(run, raw)
 		}
 		run.Entrypoint = name
+		// It may be among the others, too.
+		run.Files = slices.DeleteFunc(run.Files, func(f client.File) bool { return f.Name == name })
 		run.Files = append(run.Files, client.File{Name: name, Open: func() (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(raw)), nil
 		}})
@@ -139,31 +142,47 @@ func readAll(r io.Reader) ([]byte, error) {
 // have below /mnt/data.
 func Inputs(paths []string) (all []client.File, err error) {
 	for _, given := range paths {
-		top := filepath.Clean(given)
-		err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			info, err := os.Stat(name) // of what a link leads to
-			if err != nil {
-				return err
-			}
-			switch below, err := filepath.Rel(filepath.Dir(top), name); {
-			case err != nil:
-				return err
-			case info.IsDir():
-			case !info.Mode().IsRegular():
-				return fmt.Errorf("%s is no regular file", name)
-			case len(all) == maxFiles:
-				return fmt.Errorf("there are more than %d files in %s", maxFiles, given)
-			default:
-				all = append(all, client.File{Name: filepath.ToSlash(below), Open: func() (io.ReadCloser, error) { return os.Open(name) }})
-			}
-			return nil
-		})
+		found, err := input(given)
 		if err != nil {
 			return nil, mistake("--file: %w", err)
 		}
+		if all = append(all, found...); len(all) > maxFiles {
+			return nil, mistake("--file: there are more than %d files", maxFiles)
+		}
 	}
 	return all, nil
+}
+
+// input is a file, or what is in a folder, under the name that was given.
+func input(given string) (all []client.File, err error) {
+	named, err := filepath.Abs(given)
+	if err != nil {
+		return nil, err
+	}
+	top, err := filepath.EvalSymlinks(named)
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := os.Stat(name) // of what a link leads to
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is no regular file", name)
+		}
+		below, err := filepath.Rel(top, name)
+		if err != nil || len(all) > maxFiles {
+			return err
+		}
+		all = append(all, client.File{
+			Name: path.Join(filepath.Base(named), filepath.ToSlash(below)),
+			Open: func() (io.ReadCloser, error) { return os.Open(name) },
+		})
+		return nil
+	})
+	return all, err
 }

@@ -37,7 +37,8 @@
 // A cell that takes long to begin may be held up by what other cells do, in any worker:
 //
 //	← late                        again and again, until the cell has begun
-//	→ calm                        to all workers: cells with many processes stand still for a moment
+//	→ calm                        to all workers: the largest cells stand still for a moment
+//	→ leave, ← left               no cell stands still from now on: the worker is about to be removed
 //
 // Each side of a cell's stream begins with Window bytes of credit for the other, and gives
 // more as its reader takes what has come. So a cell whose reader is slow holds up itself
@@ -76,6 +77,8 @@ const (
 	KindWeight Kind = 'm' // Measured
 	KindLate   Kind = 'T'
 	KindCalm   Kind = 'B'
+	KindLeave  Kind = 'V'
+	KindLeft   Kind = 'v'
 	KindUp     Kind = 'U'
 	KindEnded  Kind = 'E'
 	KindGone   Kind = 'G'

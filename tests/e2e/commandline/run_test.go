@@ -178,6 +178,53 @@ func TestWhatIsMade(t *testing.T) {
 	})
 }
 
+// TestPlacesAreLookedAtFirst: what cannot be saved is known before the code runs.
+func TestPlacesAreLookedAtFirst(t *testing.T) {
+	t.Parallel()
+	folder := write(t, map[string]string{"taken": ""})
+	for _, args := range [][]string{{"--notebook", "none/x.ipynb"}, {"--out", "taken"}} {
+		got := call{args: append([]string{"run", "-c", "print(1)"}, args...), dir: folder}.run(t)
+		require.Equal(t, 2, got.exit, got.said)
+		require.Empty(t, got.out)
+		require.Contains(t, got.said, args[0])
+	}
+}
+
+// TestOutputThatIsLost: nobody takes a run for good whose output did not get out.
+func TestOutputThatIsLost(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	c := call{args: []string{"run", "-c", "print(1)"}, env: []string{"NOTEBOX_URL=" + shared.URL}}
+	cmd := c.command(t)
+	cmd.Stdout = full
+	require.Error(t, cmd.Run())
+	require.Equal(t, 3, cmd.ProcessState.ExitCode())
+}
+
+// TestStrangersFolder: what a folder's .env says is nothing to a run there.
+func TestStrangersFolder(t *testing.T) {
+	t.Parallel()
+	folder := write(t, map[string]string{".env": "FOO\nNOTEBOX_URL=http://127.0.0.1:1\n"})
+	require.Equal(t, ended{out: "1\n"}, call{args: []string{"run", "-c", "print(1)"}, dir: folder}.run(t))
+}
+
+// TestFolders: a folder that a link leads to, and the one above, have their names.
+func TestFolders(t *testing.T) {
+	t.Parallel()
+	folder := write(t, map[string]string{"real/a.txt": "a"})
+	require.NoError(t, os.Symlink("real", filepath.Join(folder, "link")))
+	env := []string{"NOTEBOX_URL=" + shared.URL}
+	got := call{args: []string{"run", "-c", "print(open('link/a.txt').read())", "--file", "link"}, dir: folder, env: env}.run(t)
+	require.Equal(t, ended{out: "a\n"}, got)
+	above := write(t, map[string]string{"here/x": ""})
+	got = call{args: []string{"run", "-c", "import os; print(len(os.listdir()), os.listdir()[0])", "--file", ".."}, dir: filepath.Join(above, "here"), env: env}.run(t)
+	require.Equal(t, ended{out: "1 " + filepath.Base(above) + "\n"}, got)
+	got = call{args: []string{"run", "-c", "1", "--file", "."}, dir: folder, env: env}.run(t)
+	require.Equal(t, 2, got.exit, "a folder that a link leads to is not left out in silence")
+}
+
 // TestNoWayOut: what the code makes stays in the folder, whatever is there.
 func TestNoWayOut(t *testing.T) {
 	t.Parallel()
@@ -188,6 +235,8 @@ func TestNoWayOut(t *testing.T) {
 	got := call{args: []string{"run", "-c", code, "--out", "made"}, dir: folder}.run(t)
 	require.Equal(t, 3, got.exit, got.said)
 	require.NoFileExists(t, filepath.Join(outside, "a"))
+	got = call{args: []string{"run", "-c", "open('b\\x1b[2J', 'w').close()", "--out", "taken"}, dir: write(t, map[string]string{"taken/b\x1b[2J/x": ""})}.run(t)
+	require.Equal(t, 3, got.exit, got.said)
 	require.NotContains(t, got.said, "\x1b")
 	require.FileExists(t, filepath.Join(folder, "made", "b\x1b[2J"), "one that cannot be written does not keep the others")
 }
@@ -244,6 +293,25 @@ func TestNothingIsLeft(t *testing.T) {
 			}, 30*time.Second, 100*time.Millisecond)
 		})
 	}
+}
+
+// TestKilledAtAnyMoment: nor is anything left of runs that are killed while their sandbox is made.
+func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	image := newImage(t)
+	folder := t.TempDir()
+	for i := range 12 {
+		c := call{args: []string{"run", "-c", "import time; time.sleep(100)"}, env: []string{"TMPDIR=" + folder, "NOTEBOX_IMAGE=" + image}}
+		cmd := c.command(t)
+		require.NoError(t, cmd.Start())
+		time.Sleep(time.Duration(i) * 80 * time.Millisecond)
+		require.NoError(t, cmd.Process.Kill())
+		require.Error(t, cmd.Wait())
+	}
+	require.Eventually(t, func() bool {
+		left, err := os.ReadDir(folder)
+		return err == nil && len(left) == 0 && len(containersFrom(t, image)) == 0
+	}, 30*time.Second, 100*time.Millisecond)
 }
 
 // TestBesideOthers: runs at one time, beside a service, share nothing.

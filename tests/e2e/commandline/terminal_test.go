@@ -109,6 +109,25 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
+// TestInputThatNeverEnds: Ctrl-C ends a call that still reads its program.
+func TestInputThatNeverEnds(t *testing.T) {
+	t.Parallel()
+	s := onTerminal(t, call{args: []string{"run", "-"}})
+	time.Sleep(500 * time.Millisecond)
+	_, err := s.tty.WriteString("\x03")
+	require.NoError(t, err)
+	require.Equal(t, 130, s.wait(), s.text())
+}
+
+// TestReplyOnATerminal: names that code has made do nothing to it in JSON either.
+func TestReplyOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := onTerminal(t, call{args: []string{"run", "--json", "-c", "open('x\\x9b2J\\u202e', 'w').close()"}, env: []string{"NOTEBOX_URL=" + shared.URL}})
+	require.Zero(t, s.wait(), s.text())
+	require.Contains(t, s.text(), `/mnt/data/x\u009b2J\u202e`)
+	require.NotContains(t, s.text(), "\u009b")
+}
+
 // TestProgressBar: what a program writes over stays one line on a terminal, and its last state
 // in a pipe.
 func TestProgressBar(t *testing.T) {

@@ -58,7 +58,7 @@ func (s *Spinner) Begin() {
 
 // End takes the line away.
 func (s *Spinner) End() {
-	if s.Off {
+	if s.Off || s.stop == nil { // it has not begun
 		return
 	}
 	close(s.stop)

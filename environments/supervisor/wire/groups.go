@@ -4,7 +4,7 @@ package wire
 // version 1 a folder for each of Controllers.
 const GroupsFolder = "/run/groups"
 
-// Freezer is the controller of cgroup v1 by which cells stand still. A host may have none.
+// Freezer is the controller of cgroup v1 by which cells stand still.
 const Freezer = "freezer"
 
 // Controllers of cgroup v1 that cells have groups of.

@@ -105,7 +105,7 @@ fuzz: ## try random inputs on every decoder; FUZZTIME=30s FUZZJOBS=8 (cores); AR
 lint: ## gofmt, go vet, staticcheck, the import rule; ruff, mypy; shellcheck
 	@scripts/lint.sh
 
-compose-up: ## build and start the service in a container, with docker-compose
+compose-up: ## build and start the service in a container; PROFILES="azurite s3 monitoring caddy" adds those
 	@scripts/compose-build.sh
 	@scripts/compose.sh up -d
 

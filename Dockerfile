@@ -1,4 +1,5 @@
-# The service in a container; see compose.yaml. Needs BuildKit.
+# The service in a container; see compose.yaml. The image has the program, the certificates of
+# public authorities and no shell. Needs BuildKit.
 #
 # Secrets, neither of them required and nothing of them left in the image:
 #   ca   the CA bundle that the building host trusts
@@ -24,17 +25,30 @@ RUN --mount=type=secret,id=ca --mount=type=secret,id=go \
     go run ./scripts/supervisor; \
     go build -trimpath -buildvcs=false -tags=disable_grpc_modules,grpcnotrace -ldflags=-s -o /notebox ./cmd/notebox
 
-FROM debian:trixie-slim
+# A user whose id no sandbox has (--sandbox-users), and the folders that the service writes to.
+RUN set -eu; \
+    mkdir -p /image/etc /image/var/lib/notebox; \
+    mkdir -m 1777 /image/tmp; \
+    echo notebox:x:65532:65532::/var/lib/notebox:/none >/image/etc/passwd; \
+    echo notebox:x:65532: >/image/etc/group
+
+FROM scratch
+COPY --from=build /image/etc /etc
+COPY --from=build /image/tmp /tmp
+COPY --from=build --chown=65532:65532 /image/var/lib/notebox /var/lib/notebox
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /notebox /usr/local/bin/
-COPY scripts/compose-entrypoint.sh /usr/local/bin/
 
+# The Docker socket's group is given at run time: docker run --group-add.
+USER 65532:65532
 # All that the service keeps is below one folder, which belongs on a volume.
 ENV NOTEBOX_LISTEN=0.0.0.0:8080 \
     NOTEBOX_API_KEYS_FILE=/var/lib/notebox/api-keys \
+    NOTEBOX_FIRST_KEY=true \
     NOTEBOX_STATE_DIR=/var/lib/notebox/state \
     NOTEBOX_STORAGE=file:///var/lib/notebox/storage
 VOLUME /var/lib/notebox
 EXPOSE 8080
-ENTRYPOINT ["compose-entrypoint.sh"]
+HEALTHCHECK --interval=10s --timeout=15s --start-period=60s CMD ["notebox", "healthcheck"]
+ENTRYPOINT ["notebox"]
 CMD ["serve"]

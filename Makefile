@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down update-golden clean FORCE
+.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down test-compose update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -105,12 +105,15 @@ fuzz: ## try random inputs on every decoder; FUZZTIME=30s FUZZJOBS=8 (cores); AR
 lint: ## gofmt, go vet, staticcheck, the import rule; ruff, mypy; shellcheck
 	@scripts/lint.sh
 
-compose-up: ## build and start the service in a container, with docker-compose
+compose-up: ## build and start the service in a container; PROFILES="azurite s3 monitoring caddy" adds those
 	@scripts/compose-build.sh
 	@scripts/compose.sh up -d
 
 compose-down: ## stop it; what it has stored stays
 	@scripts/compose.sh down
+
+test-compose: ## start compose.yaml with each profile, its servers made of packages
+	@scripts/test-compose.sh
 
 update-golden: images ## rewrite the golden files of the tests; look at the difference
 	go test ./notebook ./runner/docker ./server -update

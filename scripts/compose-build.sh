@@ -10,4 +10,4 @@ set -euo pipefail
 lock compose-build
 "$root/scripts/image.sh" >/dev/null
 build_image "$root/Dockerfile" "$root" notebox/service:compose
-say "built; start with: docker-compose up (or docker compose up)"
+say "built; start with: scripts/compose.sh up"

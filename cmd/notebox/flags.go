@@ -38,6 +38,7 @@ type settings struct {
 	fleeting          bool   // sandboxes end with this process
 	layers            string // whose packages are used; "": the service's own
 	apiKeysFile       string
+	firstKey          bool
 	noAuth            bool
 	allowOrigins      list
 	fetchAllow        list
@@ -110,6 +111,7 @@ func (s *settings) registerFirst(f *flag.FlagSet) {
 
 func (s *settings) registerRequests(f *flag.FlagSet) {
 	s.maxBody, s.maxUpload = server.DefaultMaxBody, executor.DefaultMaxUpload
+	f.BoolVar(&s.firstKey, "first-key", false, "Make an API key if the file of --api-keys-file is missing or empty, and show it once on standard error.")
 	f.BoolVar(&s.noAuth, "no-auth", false, "Serve everybody without API keys, even on an address other than loopback.")
 	f.Var(&s.allowOrigins, "allow-origin", "Let web pages of these `origins` call, with commas between them.")
 	f.Var(&s.fetchAllow, "fetch-allow", "Let files[].url name these private `hosts`, with commas between them.")
@@ -202,6 +204,7 @@ func (s *settings) check() error {
 		{"--isolation (auto, cell or container)", isIsolation(s.isolation)},
 		{"--service-id (letters, digits, _, - and ., which is not the first)", s.serviceID == "" || serviceID.MatchString(s.serviceID)},
 		{"--drain", s.drain >= 0},
+		{"--first-key (with --api-keys-file)", !s.firstKey || s.apiKeysFile != ""},
 		{"--start-timeout", s.startTimeout > 0},
 	} {
 		if !p.ok {

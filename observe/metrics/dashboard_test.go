@@ -132,11 +132,21 @@ func TestAlerts(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal(raw, &file))
 	require.Len(t, file.Groups, 1)
 	known, names := gathered(t, newMetrics()), map[string]bool{}
+	known["up"] = targetUp() // Prometheus's own
+	operate, err := os.ReadFile("../../docs/operate.md")
+	require.NoError(t, err)
 	for _, rule := range file.Groups[0].Rules {
 		require.False(t, names[rule.Alert])
 		names[rule.Alert] = true
 		require.NotEmpty(t, rule.Annotations["summary"])
 		requireQuery(t, known, rule.Expr, map[string]bool{})
+		require.Contains(t, string(operate), "\n| `"+rule.Alert+"` |", "it says what to do")
 	}
 	require.NotEmpty(t, names)
+}
+
+// targetUp is the series that Prometheus makes of each target.
+func targetUp() *dto.MetricFamily {
+	job := &dto.LabelPair{Name: new("job"), Value: new("notebox")}
+	return &dto.MetricFamily{Name: new("up"), Type: dto.MetricType_GAUGE.Enum(), Metric: []*dto.Metric{{Label: []*dto.LabelPair{job}}}}
 }

@@ -115,7 +115,7 @@ func TestFunctionToolExamples(t *testing.T) {
 // warning, have strict types that fit, and run a plot.
 func TestOpenAPIExamples(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"openapi-python/plot.py", "openapi-typescript/plot.ts"} {
+	for _, file := range []string{"openapi-python/plot.py", "openapi-typescript/plot.ts", "openapi-go/plot.go"} {
 		t.Run(filepath.Dir(file), func(t *testing.T) {
 			t.Parallel()
 			out := say(t, "../../../examples/"+file, "", "NOTEBOX_URL="+shared.URL)

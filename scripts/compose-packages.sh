@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds the servers of compose.yaml's profiles from packages, for machines that reach no registry
+# of images. Grafana is in no package. Then:
+#
+#   COMPOSE_FILE=compose.yaml:scripts/compose/packages.yaml PROFILES=s3 scripts/compose.sh up -d
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+"$root/scripts/docker.sh"
+"$root/scripts/base-image.sh"
+"$root/scripts/stores.sh"
+lock compose-build
+for target in s3 monitoring caddy azurite; do
+  build_image "$root/scripts/compose/Dockerfile" "$root/.stores/" "notebox/profile:$target" --target "$target"
+done

@@ -12,10 +12,15 @@ var pagePolicy = asset.Policy("style-src 'self'", "font-src 'self'", "frame-src 
 
 // framePolicy is of the frame in which code that nobody trusts may run: without the origin of
 // this service, and so without its keys, and without any network.
-var framePolicy = strings.Join(append(frameRules, "frame-ancestors 'self'"), "; ")
+var framePolicy = strings.Join(append([]string{"sandbox allow-scripts", "frame-ancestors 'self'"}, frameRules...), "; ")
+
+// recordPolicy is of a record that this service serves. What holds in a frame holds in all of
+// it. A person may follow links and save files, which frames in it may not.
+var recordPolicy = strings.Join(append([]string{
+	"sandbox allow-scripts allow-downloads allow-popups allow-popups-to-escape-sandbox", "frame-ancestors 'none'",
+}, frameRules...), "; ")
 
 var frameRules = []string{
-	"sandbox allow-scripts",
 	"default-src 'none'",
 	"script-src 'unsafe-inline' 'unsafe-eval' blob:",
 	"style-src 'unsafe-inline'",

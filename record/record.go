@@ -102,6 +102,9 @@ func New(executed, answer []byte, image func(name string) ([]byte, error), b Bou
 		Skipped: append([]Skipped{}, from.Skipped...), Status: from.Status, Hint: from.Hint, Usage: from.Usage, Notes: []string{},
 	}
 	room := newRoom(b.Text)
+	if run.Language == "" {
+		run.Language = notebook.Language(executed)
+	}
 	places := run.sources(cells, room)
 	run.outputs(from.Outputs, places, room)
 	if room.take(int64(len(widgets))) {
@@ -120,7 +123,9 @@ func New(executed, answer []byte, image func(name string) ([]byte, error), b Bou
 	return run, nil
 }
 
-func (r *Run) note(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+func (r *Run) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
 
 // sources fills the cells. It returns the index in Cells by that in the notebook; -1 is none.
 func (r *Run) sources(cells []notebook.Source, room *room) (places []int) {

@@ -82,7 +82,7 @@ func TestShare(t *testing.T) {
 	require.NotContains(t, policy, "allow-top-navigation")
 	require.Contains(t, policy, "default-src 'none'")
 	require.NotContains(t, policy, "'self'")
-	require.Equal(t, "()", h.Get("Connection-Allowlist"))
+	require.Equal(t, "(response-origin)", h.Get("Connection-Allowlist"))
 	page := string(a.body)
 	for _, text := range []string{
 		`<meta property="og:title" content="The sum of it">`, `<meta property="og:description" content="hello">`, "<title>The sum of it</title>",

@@ -15,9 +15,10 @@ var pagePolicy = asset.Policy("style-src 'self'", "font-src 'self'", "frame-src 
 var framePolicy = strings.Join(append([]string{"sandbox allow-scripts", "frame-ancestors 'self'"}, frameRules...), "; ")
 
 // recordPolicy is of a record that this service serves. What holds in a frame holds in all of
-// it. A person may follow links and save files, which frames in it may not.
+// it. A person may save files, which frames in it may not. A link of an output that opens
+// another page does nothing.
 var recordPolicy = strings.Join(append([]string{
-	"sandbox allow-scripts allow-downloads allow-popups allow-popups-to-escape-sandbox", "frame-ancestors 'none'",
+	"sandbox allow-scripts allow-downloads", "frame-ancestors 'none'",
 }, frameRules...), "; ")
 
 var frameRules = []string{

@@ -17,6 +17,12 @@ import (
 // endsScript is what would end a script element, or change how its end is found.
 var endsScript = regexp.MustCompile(`(?i)<(/script|script|!--)`)
 
+// The types of outputs that need large scripts in their frames.
+const (
+	PlotlyType = "application/vnd.plotly.v1+json"
+	WidgetType = "application/vnd.jupyter.widget-view+json"
+)
+
 // Record is one run, to be written as a page that needs no service and no network.
 type Record struct {
 	Title string
@@ -24,7 +30,7 @@ type Record struct {
 	// Run is JSON, as source/outputs/recorded.ts has it: the cells with their outputs as a
 	// reply has them, and the images with their data. Package record makes it.
 	Run            io.Reader
-	Plots, Widgets bool // whether it has figures of Plotly, and widgets, which need large scripts
+	Plots, Widgets bool // whether it has outputs of PlotlyType, and of WidgetType
 }
 
 // WriteRecord writes a record. What the page downloads as .html is the same.
@@ -87,7 +93,7 @@ func (p *Page) ServeRecord(w http.ResponseWriter, r *http.Request, record Record
 	h.Set("Content-Security-Policy", recordPolicy)
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	unconnected(h)
+	unconnected(h, "(response-origin)") // where a person goes to run it again, or to save a file
 	h.Add("Vary", "Accept-Encoding")
 	if r.Method == http.MethodHead {
 		return nil

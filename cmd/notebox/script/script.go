@@ -28,6 +28,7 @@ type Options struct {
 
 	Out      string // folder for files and images; "": they are named alone
 	Notebook string // file for the executed notebook; "": none
+	HTML     string // file for the record of the run, a page; "": none
 	JSON     bool   // print the reply, and nothing else
 
 	Stdin          io.Reader
@@ -53,7 +54,7 @@ type Open func(ctx context.Context) (notebox *client.Client, close func() error,
 func Run(ctx context.Context, open Open, o Options) (exit Exit, err error) {
 	run := client.Run{
 		Language: o.Language, Env: o.Env, Network: o.Network, Timeout: o.Timeout,
-		Session: o.Session, Dependencies: o.Packages, Images: o.JSON,
+		Session: o.Session, Dependencies: o.Packages, Images: o.JSON || o.HTML != "",
 	}
 	if run.Files, err = Inputs(o.Files); err != nil {
 		return Mistake, err
@@ -113,6 +114,11 @@ func (s *script) run(ctx context.Context, notebox *client.Client, run client.Run
 		}
 	} else {
 		s.outcome(result)
+	}
+	if s.HTML != "" {
+		if err := s.saveRecord(ctx, notebox, run, result); err != nil {
+			return Failed, &Error{Failed, fmt.Errorf("--html: %w", err)}
+		}
 	}
 	if err := s.save(ctx, notebox, result); err != nil {
 		return Failed, &Error{Failed, err}

@@ -11,11 +11,13 @@ import (
 )
 
 // resultFile is result.json, which stands beside what a run left, for people who look
-// into the store: the reply, and when and in what language the run was. Images are in
-// their folder, so their bytes are left out. Its links end as those of the reply do.
+// into the store, and for shares: the reply, and when, in what language and whose the run
+// was. Images are in their folder, so their bytes are left out. Its links end as those of the
+// reply do.
 type resultFile struct {
 	Started  time.Time `json:"started"`
 	Language string    `json:"language"`
+	Owner    string    `json:"owner"` // "" without keys
 	*Result
 }
 
@@ -30,7 +32,7 @@ func (x *Executor) keepResult(e *execution) {
 	for i := range told.Images {
 		told.Images[i].Data = nil
 	}
-	raw, err := EncodeJSON(resultFile{e.plan.started.UTC(), e.plan.environment.Language, &told})
+	raw, err := EncodeJSON(resultFile{e.plan.started.UTC(), e.plan.environment.Language, e.owner, &told})
 	if err != nil {
 		x.log.Error("result.json is not made", "run", e.id, "error", err)
 		return

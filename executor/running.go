@@ -75,3 +75,13 @@ func (r *running) any() *execution {
 	}
 	return nil
 }
+
+// gone is closed when nothing of an owner's execution is left; nil if it is not known here.
+func (r *running) gone(owner, id string) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.byID[id]; e != nil && e.owner == owner {
+		return e.gone
+	}
+	return nil
+}

@@ -303,6 +303,13 @@ func TestNothingOfAnothers(t *testing.T) {
 			require.Equal(t, 404, s.call("DELETE", "/v1/executions/"+going, "X-API-Key", "b").StatusCode)
 			require.JSONEq(t, `{"id":"`+going+`","status":"running"}`, string(s.call("GET", "/v1/executions/"+going, "X-API-Key", "a").body))
 		}},
+		{"POST /v1/executions/:id/share", func(t *testing.T) { // TestShareIsItsOwners has those that have ended
+			require.Equal(t, 404, s.call("POST", sharePath(going), "X-API-Key", "b").StatusCode)
+			require.Equal(t, 409, s.call("POST", sharePath(going), "X-API-Key", "a").StatusCode)
+		}},
+		{"DELETE /v1/executions/:id/share", func(t *testing.T) {
+			require.Equal(t, 404, s.call("DELETE", sharePath(going), "X-API-Key", "b").StatusCode)
+		}},
 		{"GET /metrics", func(t *testing.T) { // of all callers together
 			body := string(s.call("GET", "/metrics", "X-API-Key", "b").body)
 			for _, of := range []string{going, "alice", access.NamedEntry("alice", access.Limits{}).Owner, ownerOfKey("b")} {

@@ -11,6 +11,7 @@ import (
 	"notebox/executor/problem"
 	"notebox/server/dify"
 	"notebox/server/native"
+	"notebox/server/share"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
@@ -23,7 +24,7 @@ import (
 // origin" by a name that it rebinds to 127.0.0.1. So on every route the Host
 // must be one of the service's own names, an Origin its own or an allowed one,
 // and Sec-Fetch-Site not cross-site; and no CORS header is sent. A link that a
-// person follows from another site may lead to the page and to signed files: the
+// person follows from another site may lead to the page, to shared runs and to signed files: the
 // site learns nothing of what it opens.
 //
 // With API keys none of that holds, since a page does not have the key, a
@@ -92,7 +93,7 @@ func isLink(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		strings.EqualFold(r.Header.Get("Sec-Fetch-Mode"), "navigate") &&
 		strings.EqualFold(r.Header.Get("Sec-Fetch-Dest"), "document") &&
-		(r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, native.FilesPrefix) || strings.HasPrefix(r.URL.Path, dify.FilesPrefix))
+		(r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, share.Prefix) || strings.HasPrefix(r.URL.Path, native.FilesPrefix) || strings.HasPrefix(r.URL.Path, dify.FilesPrefix))
 }
 
 // cors is the middleware that lets pages of the allowed origins in; nil where

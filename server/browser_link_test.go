@@ -20,6 +20,10 @@ func TestLinksOfOtherSites(t *testing.T) {
 		{desc: "its head", method: http.MethodHead, path: "/", mode: navigate, dest: document, status: 200},
 		{desc: "a file, with a signature that is none", path: "/v1/files/x", mode: navigate, dest: document, status: 403},
 		{desc: "a file of a tool, with none", path: "/files/x/y", mode: navigate, dest: document, status: 403},
+		{desc: "a shared run, with a signature that is none", path: "/r/run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", mode: navigate, dest: document, status: 403},
+		{desc: "a shared run in a frame", path: "/r/run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", mode: navigate, dest: "iframe", status: 403},
+		{desc: "a shared run by fetch", path: "/r/run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", mode: "cors", dest: "empty", status: 403},
+		{desc: "what shares a run", method: http.MethodPost, path: "/v1/executions/run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9/share", mode: navigate, dest: document, status: 403},
 		{desc: "the page in a frame", path: "/", mode: navigate, dest: "iframe", status: 403},
 		{desc: "the page by fetch", path: "/", mode: "no-cors", dest: "empty", status: 403},
 		{desc: "a part of the page", path: "/page/main.js", mode: "no-cors", dest: "script", status: 403},
@@ -51,7 +55,7 @@ func TestLinksOfOtherSites(t *testing.T) {
 			require.Empty(t, s.started())
 			other := "other sites may not call"
 			switch c.desc {
-			case "a file, with a signature that is none", "a file of a tool, with none":
+			case "a file, with a signature that is none", "a file of a tool, with none", "a shared run, with a signature that is none":
 				require.NotContains(t, string(a.body), other) // it is the signature that is asked
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	"notebox/runner/runnertest"
 	"notebox/server/ask"
 	"notebox/server/openapitest"
+	"notebox/server/share"
 )
 
 // What the examples of openapi.json call the things that a service has.
@@ -32,6 +33,9 @@ const (
 	exampleCopy             = "run_01KB3Z8M5T7V9X1A3C5E7G9J1M"
 	exampleSandboxExpires   = "1796000000"
 	exampleSandboxSignature = "b2YtYS1jb3B5"
+	exampleShare            = "AWSYEGIKYD4IVE2JTUPGVG37MZ"
+	exampleShareExpires     = "1795310001"
+	exampleShareSignature   = "b2YtYS1zaGFyZQ"
 	exampleUpload           = "https://files.example.org/sales.csv"
 )
 
@@ -43,7 +47,11 @@ func TestExamplesAreServed(t *testing.T) {
 		t.Run(map[bool]string{false: "without keys", true: "with a key"}[keyed], func(t *testing.T) {
 			host := newSessions(t)
 			describe := func(k *runnertest.Kernel) { k.Print("count 1.0\n") }
-			host.On("print(1 + 1)", func(k *runnertest.Kernel) { k.Print("2\n") })
+			host.On("print(1 + 1)", func(k *runnertest.Kernel) {
+				k.Print("2\n")
+				k.Output(map[string]any{"output_type": "display_data", "metadata": map[string]any{}, "data": map[string]any{"image/png": strings.TrimSpace(onePixel)}})
+				k.Files["out.csv"] = "a\n"
+			})
 			host.On("x = 6", func(*runnertest.Kernel) {})
 			host.On("print(x)", func(k *runnertest.Kernel) { k.Print("6\n") })
 			host.On(`run("/mnt/data/src/main.py", '/mnt/data/src/main.py')`, func(k *runnertest.Kernel) { k.Print("hello world\n") })
@@ -144,10 +152,15 @@ func (s *service) live(header http.Header) map[string]string {
 	var session struct{ ID string }
 	require.NoError(s.t, json.Unmarshal(opened.body, &session))
 	sandbox, download := s.liveSandbox(send)
+	var shared share.Link
+	require.NoError(s.t, json.Unmarshal(send("POST", sharePath(run.ID), "", "").body, &shared))
+	page, err := url.Parse(shared.URL)
+	require.NoError(s.t, err)
 	return map[string]string{
 		exampleSession: session.ID, exampleSandbox: sandbox, exampleCopy: download.Get("copy"),
 		exampleSandboxExpires: download.Get("expires"), exampleSandboxSignature: download.Get("signature"),
 		exampleKey: strings.TrimPrefix(link.Path, filesPrefix), exampleRun: run.ID, exampleFile: kept[0].ID,
+		exampleShare: page.Query().Get("share"), exampleShareExpires: page.Query().Get("expires"), exampleShareSignature: page.Query().Get("signature"),
 		exampleExpires: link.Query().Get("expires"), exampleSignature: link.Query().Get("signature"),
 	}
 }

@@ -40,7 +40,7 @@ func TestARecordNeedsNoService(t *testing.T) {
 	p, err := page.New()
 	require.NoError(t, err)
 	var record bytes.Buffer
-	require.NoError(t, p.WriteRecord(&record, run))
+	require.NoError(t, p.WriteRecord(&record, page.Record{Title: "A <run>", Run: bytes.NewReader(run), Plots: true}))
 	file := filepath.Join(t.TempDir(), "run.html")
 	require.NoError(t, os.WriteFile(file, record.Bytes(), 0o600))
 

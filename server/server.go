@@ -32,6 +32,7 @@ import (
 	"notebox/server/native"
 	"notebox/server/page"
 	"notebox/server/pages"
+	"notebox/server/share"
 	"notebox/server/web"
 )
 
@@ -248,7 +249,7 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.mcp = mcp.NewEndpoint(s.Kit)
-	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, answerWith(s.page.Serve)), s.mcp.Routes(), s.own())
+	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, answerWith(s.page.Serve)), share.Routes(s.Kit, s.page), s.mcp.Routes(), s.own())
 	if s.openAPI, err = withMediaTypes(wholeAPI(), s.Environments); err != nil {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}

@@ -11,12 +11,13 @@ import (
 // Kind is what an object is to its run. Its text stands in the key.
 type Kind string
 
-// The kinds of objects that a run has. Of a notebook and a result it has one each.
+// The kinds of objects that a run has. Of a notebook, a result and a share it has one each.
 const (
 	KindFile     Kind = "files"
 	KindImage    Kind = "images"
 	KindNotebook Kind = "notebook.ipynb"
 	KindResult   Kind = "result.json"
+	KindShare    Kind = "share.jsonl"
 )
 
 const (
@@ -36,7 +37,8 @@ const (
 )
 
 // RunKey is the key of one object of a run: runs/<date>/<run id>/files/<name>, the same
-// with images/, or …/notebook.ipynb and …/result.json, for which name counts nothing.
+// with images/, or …/notebook.ipynb, …/result.json and …/share.jsonl, for which name counts
+// nothing.
 // The date is that of started in UTC, so that a store's own rules can remove old runs
 // by prefix or age.
 //
@@ -46,7 +48,7 @@ const (
 func RunKey(started time.Time, runID string, kind Kind, name string) string {
 	key := runsPrefix + "/" + started.UTC().Format(time.DateOnly) + "/" + shortComponent(runID, maxRunIDBytes) + "/" + string(kind)
 	switch kind {
-	case KindNotebook, KindResult:
+	case KindNotebook, KindResult, KindShare:
 		return key
 	default:
 		return key + "/" + escapeName(name)

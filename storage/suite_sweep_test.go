@@ -24,6 +24,7 @@ func sweepRuns(t *testing.T, s *storage.Store, _ *clock) {
 			storage.RunKey(day, "run_2", storage.KindImage, "image_0.png"),
 			storage.RunKey(day, "run_2", storage.KindNotebook, ""),
 			storage.RunKey(day, "run_2", storage.KindResult, ""),
+			storage.RunKey(day, "run_2", storage.KindShare, ""),
 			storage.InputKey(day, "me", "file_1", storage.PartAbout),
 			storage.InputKey(day, "me", "file_1", storage.PartContent),
 		)

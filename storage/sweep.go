@@ -212,7 +212,7 @@ func sweepable(key string) bool {
 		switch Kind(parts[3]) {
 		case KindFile, KindImage:
 			return len(parts) == 5
-		case KindNotebook, KindResult:
+		case KindNotebook, KindResult, KindShare:
 			return len(parts) == 4
 		}
 	case inputsPrefix:

@@ -26,7 +26,7 @@ the limits that the variables of notebox serve set.
 
   notebox run -c 'print(6*7)'
   notebox run analysis.py --file data.csv --out results
-  notebox run report.ipynb --notebook executed.ipynb
+  notebox run report.ipynb --notebook executed.ipynb --html report.html
 
 NOTEBOX_URL is a variable for --url, NOTEBOX_API_KEY for --api-key. Ctrl-C interrupts the code, twice leaves it.
 
@@ -48,6 +48,7 @@ type runFlags struct {
 	session  string
 	json     bool
 	notebook string
+	html     string
 	images   string
 }
 
@@ -77,6 +78,7 @@ func (r *runFlags) registerCode(f *flag.FlagSet) {
 	f.DurationVar(&r.timeout, "timeout", 0, "End the code after this time. (default: the service's, 30s)")
 	f.BoolVar(&r.json, "json", false, "Print the service's reply, in JSON, and nothing else.")
 	f.StringVar(&r.notebook, "notebook", "", "Write the executed notebook to this `file`.")
+	f.StringVar(&r.html, "html", "", "Write code and outputs to this `file`, as a page that needs neither a service nor a network.")
 	f.StringVar(&r.images, "images", "auto", "Show images on the terminal in this `way`: auto, kitty, iterm2, sixel or off.")
 }
 
@@ -152,7 +154,7 @@ func (r *runFlags) options(args []string) (o script.Options, err error) {
 	}
 	o = script.Options{
 		Code: r.code, Path: path, Language: r.language, Files: r.files, Packages: r.packages, Network: r.network,
-		Timeout: r.timeout, Session: r.session, Out: r.out, Notebook: r.notebook, JSON: r.json,
+		Timeout: r.timeout, Session: r.session, Out: r.out, Notebook: r.notebook, HTML: r.html, JSON: r.json,
 		Stdin: os.Stdin, Stdout: outputOf(os.Stdout), Stderr: outputOf(os.Stderr), Fleeting: r.url == "",
 	}
 	for _, pair := range r.env {

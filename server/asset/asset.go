@@ -99,9 +99,9 @@ func unpack(content []byte) []byte {
 	return plain
 }
 
-// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3): what is named counts
+// AcceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3): what is named counts
 // before "*", and a weight of 0 is a refusal.
-func acceptsGzip(headers []string) bool {
+func AcceptsGzip(headers []string) bool {
 	named, any := -1.0, -1.0
 	for _, coding := range strings.Split(strings.Join(headers, ","), ",") {
 		name, weight, weighted := strings.Cut(coding, ";")
@@ -133,7 +133,7 @@ func (a *Asset) Serve(w http.ResponseWriter, r *http.Request) bool {
 	content, tag := a.plain, a.tag
 	if a.packed != nil {
 		h.Set("Vary", "Accept-Encoding")
-		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+		if AcceptsGzip(r.Header.Values("Accept-Encoding")) {
 			h.Set("Content-Encoding", "gzip")
 			content, tag = func() []byte { return a.packed }, a.tag+"-gzip"
 		}

@@ -45,11 +45,16 @@ func (p *Page) Serve(w http.ResponseWriter, r *http.Request) bool { return p.ind
 
 // ServeFrame answers GET /page/frame.
 func (p *Page) ServeFrame(w http.ResponseWriter, r *http.Request) bool {
-	w.Header().Set("X-DNS-Prefetch-Control", "off") // a name that is looked up tells something too
-	// WebRTC and connections ahead of a request are in no policy of contents. Browsers that
-	// know this header have none of them.
-	w.Header().Set("Connection-Allowlist", "()")
+	unconnected(w.Header(), "()")
 	return p.frame.Serve(w, r)
+}
+
+// unconnected is for a page that may hold code that nobody trusts. WebRTC and connections
+// ahead of a request are in no policy of contents. Browsers that know this header have none of
+// them, but to those that allowed names.
+func unconnected(h http.Header, allowed string) {
+	h.Set("X-DNS-Prefetch-Control", "off") // a name that is looked up tells something too
+	h.Set("Connection-Allowlist", allowed)
 }
 
 // ServeAsset answers GET /page/NAME, and false if there is no such file.

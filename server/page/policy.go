@@ -12,10 +12,16 @@ var pagePolicy = asset.Policy("style-src 'self'", "font-src 'self'", "frame-src 
 
 // framePolicy is of the frame in which code that nobody trusts may run: without the origin of
 // this service, and so without its keys, and without any network.
-var framePolicy = strings.Join(append(frameRules, "frame-ancestors 'self'"), "; ")
+var framePolicy = strings.Join(append([]string{"sandbox allow-scripts", "frame-ancestors 'self'"}, frameRules...), "; ")
+
+// recordPolicy is of a record that this service serves. What holds in a frame holds in all of
+// it. A person may save files, which frames in it may not. A link of an output that opens
+// another page does nothing.
+var recordPolicy = strings.Join(append([]string{
+	"sandbox allow-scripts allow-downloads", "frame-ancestors 'none'",
+}, frameRules...), "; ")
 
 var frameRules = []string{
-	"sandbox allow-scripts",
 	"default-src 'none'",
 	"script-src 'unsafe-inline' 'unsafe-eval' blob:",
 	"style-src 'unsafe-inline'",

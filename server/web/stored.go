@@ -28,7 +28,7 @@ const MaxRanges = 16
 
 // ServeStored answers with the object key, if the request's signature is one for it.
 func (k *Kit) ServeStored(c echo.Context, key string) error {
-	r, h := c.Request(), c.Response().Header()
+	r := c.Request()
 	switch err := k.Store.Verify(key, r.URL.Query()); {
 	case errors.Is(err, storage.ErrExpired):
 		return problem.Forbidden("this link has expired")
@@ -36,6 +36,12 @@ func (k *Kit) ServeStored(c echo.Context, key string) error {
 		return problem.Forbidden("this link is not valid: it was changed, or it is not of this service")
 	}
 	k.Known(r.Context())
+	return k.SendStored(c, key, "private, max-age=3600")
+}
+
+// SendStored answers with the object key, to who may have it. cache is how long.
+func (k *Kit) SendStored(c echo.Context, key, cache string) error {
+	r, h := c.Request(), c.Response().Header()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	after := k.Pace.Stall
@@ -54,6 +60,7 @@ func (k *Kit) ServeStored(c echo.Context, key string) error {
 		r.Header.Del("Range")
 	}
 	describe(h, file)
+	h.Set(echo.HeaderCacheControl, cache)
 	w := &lateHeader{ResponseWriter: c.Response()}
 	http.ServeContent(w, r, "", file.ModTime, content)
 	unread := content.failure()
@@ -82,7 +89,6 @@ func describe(h http.Header, file *storage.Reader) {
 	h.Set(echo.HeaderContentDisposition, file.Disposition())
 	h.Set(echo.HeaderContentSecurityPolicy, FilePolicy)
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin") // images are shown in chats
-	h.Set(echo.HeaderCacheControl, "private, max-age=3600")
 	if file.ETag != "" {
 		h.Set("ETag", file.ETag)
 	}

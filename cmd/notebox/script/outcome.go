@@ -36,9 +36,10 @@ func (s *script) outcome(r *client.Result) {
 // places finds out whether what the program makes can be put where the caller wants it, before it
 // runs.
 func (s *script) places() error {
-	if s.Notebook != "" {
-		if info, err := os.Stat(filepath.Dir(s.Notebook)); err != nil || !info.IsDir() {
-			return mistake("--notebook: there is no folder %s", filepath.Dir(s.Notebook))
+	for _, file := range []struct{ flag, name string }{{"--notebook", s.Notebook}, {"--html", s.HTML}} {
+		folder := filepath.Dir(file.name)
+		if info, err := os.Stat(folder); file.name != "" && (err != nil || !info.IsDir()) {
+			return mistake("%s: there is no folder %s", file.flag, folder)
 		}
 	}
 	if s.Out != "" {

@@ -27,6 +27,7 @@ type Options struct {
 
 	Out      string // folder for files and images; "": they are named alone
 	Notebook string // file for the executed notebook; "": none
+	HTML     string // file for the record of the run, a page; "": none
 	JSON     bool   // print the reply, and nothing else
 
 	Stdin          io.Reader
@@ -52,7 +53,7 @@ type Open func(ctx context.Context) (notebox *client.Client, close func() error,
 func Run(ctx context.Context, open Open, o Options) (exit Exit, err error) {
 	run := client.Run{
 		Language: o.Language, Env: o.Env, Network: o.Network, Timeout: o.Timeout,
-		Session: o.Session, Dependencies: o.Packages, Images: o.JSON,
+		Session: o.Session, Dependencies: o.Packages, Images: o.JSON || o.HTML != "",
 	}
 	s := &script{Options: o, printer: newPrinter(o)}
 	ctx, leave := context.WithCancel(ctx)
@@ -129,7 +130,7 @@ func (s *script) run(ctx context.Context, notebox *client.Client, run client.Run
 	} else {
 		s.outcome(result)
 	}
-	if err := errors.Join(s.save(ctx, notebox, result), s.lost()); err != nil {
+	if err := errors.Join(s.saveRecord(ctx, notebox, run, result), s.save(ctx, notebox, result), s.lost()); err != nil {
 		return Failed, &Error{Failed, err}
 	}
 	s.mu.Lock()

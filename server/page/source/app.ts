@@ -14,6 +14,7 @@ import type { MadeFile, Reply } from "./reply";
 import type { Wish } from "./request";
 import { type Ending, Run, SessionKeeper } from "./run";
 import { Problem, Service } from "./service";
+import { readShared, sharedRun, showShare } from "./share";
 import { snippets } from "./snippets";
 import { showDownloads, showExamples, showHistory, showKeys, showSnippets } from "./panels";
 import { startTheme } from "./theme";
@@ -66,6 +67,24 @@ export class App {
     byId<HTMLButtonElement>("run").disabled = !this.controls.language;
     if (!this.controls.language) this.says("No language is installed. An operator builds their images.", "error");
     if (this.notebook.current?.kind === "code") this.notebook.current.edit("end");
+    await this.openShared();
+    addEventListener("hashchange", () => void this.openShared());
+  }
+
+  /** openShared shows the code of a run that somebody shares, if the address names one. */
+  private async openShared(): Promise<void> {
+    const address = sharedRun();
+    if (!address) return;
+    history.replaceState(null, "", location.pathname + location.search); // it is opened once
+    try {
+      const { cells, language } = await readShared(this.service, address);
+      const known = this.controls.find(language);
+      if (known) this.controls.choose(known.language);
+      this.show(cells);
+      this.says(known ? "This is the code of a run that was shared with you. Run it with a key of your own." : `The run is in ${language}, which this service does not have.`, known ? "" : "error");
+    } catch (error) {
+      this.says(`The run could not be opened: ${error instanceof Problem ? error.message : String(error)}`, "error");
+    }
   }
 
   private host(): Host {
@@ -116,6 +135,10 @@ export class App {
       showSnippets(snippets(this.service.base.href, wish, files, this.service.hasKey), (text) => this.says(text));
     });
     on("download-button", () => this.downloads());
+    on("share-button", () => {
+      if (this.reply) showShare(this.service, this.reply.id, (text) => this.says(text));
+      else this.says("Run it first: what is shared is a run, with what came out.");
+    });
     on("session-restart", () => void this.session.restart().then(() => this.says("The session has a new kernel: its variables are gone, its files are there."), (error: unknown) => this.says(String(error), "error")));
     on("session-close", () => void this.session.close());
     on("forget-key", () => {

@@ -103,13 +103,13 @@ export function showSnippets(all: Snippet[], says: (text: string) => void): void
   if (all[0]) show(all[0]);
 }
 
-/** copyText puts a text on the clipboard; a page that is not secure can select it alone. */
-async function copyText(text: string, element: HTMLElement): Promise<boolean> {
+/** copyText puts a text on the clipboard; a page that is not secure can select it alone, if it is in an element. */
+export async function copyText(text: string, element?: HTMLElement): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    getSelection()?.selectAllChildren(element);
+    if (element) getSelection()?.selectAllChildren(element);
     return false;
   }
 }

@@ -1,4 +1,4 @@
-import { seconds, bytes } from "./figures";
+import { bytes, printable, seconds } from "./figures";
 import { OutputArea } from "./outputs/area";
 import type { Host } from "./outputs/host";
 import { showMarkdown } from "./outputs/markdown";
@@ -12,6 +12,14 @@ function textOf(id: string): string {
   return document.getElementById(id)?.textContent ?? "";
 }
 
+/** shared is where the parts of a shared run are, and its id; undefined: this is a file. */
+function shared(): { id: string; part: (folder: "files" | "images", name: string) => string } | undefined {
+  const id = document.querySelector<HTMLMetaElement>('meta[name="notebox-run"]')?.content;
+  if (!id) return undefined;
+  const part = (folder: string, name: string) => `${location.pathname.replace(/\/$/, "")}/${folder}/${name.split("/").map(encodeURIComponent).join("/")}${location.search}`;
+  return { id, part };
+}
+
 function hostOf(run: Recorded): Host {
   const image = (link: BlobLink) => run.images.find((image) => image.name === link.name && image.data);
   return {
@@ -19,7 +27,7 @@ function hostOf(run: Recorded): Host {
       const found = image(link);
       return found ? `data:${mediaType};base64,${found.data}` : undefined;
     },
-    download: (link) => (/^https?:/.test(link.url) ? link.url : undefined),
+    download: (link) => shared()?.part("images", link.name) ?? (/^https?:/.test(link.url) ? link.url : undefined),
     startFrame: (frame) => (frame.srcdoc = JSON.parse(textOf("frame")) as string),
     script: async (name) => textOf(`script-${name}`) || Promise.reject(new Error("This is shown in the page alone.")),
     widgets: async () => run.widgets,
@@ -46,12 +54,76 @@ function codeOf(text: string, failing: number): HTMLElement {
   return pre;
 }
 
+/** top is what a shared run begins with: what it is, and the way to run it again. */
+function top(run: Recorded): HTMLElement | undefined {
+  const of = shared();
+  if (!of) return undefined;
+  const header = document.createElement("header");
+  header.className = "shared";
+  const title = document.createElement("h1");
+  title.textContent = run.title;
+  const again = document.createElement("a");
+  again.className = "again";
+  again.href = `../#r/${of.id}${location.search}`;
+  again.textContent = "Run it again";
+  header.append(title, again);
+  return header;
+}
+
+function ending(run: Recorded): HTMLElement {
+  const end = document.createElement("footer");
+  const line = document.createElement("p");
+  line.className = "status";
+  line.textContent = [run.language, run.status, run.usage && seconds(run.usage.wall_ms), run.usage?.peak_memory_bytes && bytes(run.usage.peak_memory_bytes), run.hint].filter(Boolean).join(" · ");
+  end.append(line);
+  for (const note of run.notes ?? []) {
+    const element = document.createElement("p");
+    element.className = "gap";
+    element.textContent = note;
+    end.append(element);
+  }
+  return end;
+}
+
+/** made lists the files of the run, with what was left behind. */
+function made(run: Recorded): HTMLElement | undefined {
+  const { files = [], skipped = [] } = run;
+  if (files.length + skipped.length === 0) return undefined;
+  const section = document.createElement("section");
+  section.className = "recorded";
+  const heading = document.createElement("h2");
+  heading.textContent = "Files";
+  const list = document.createElement("ul");
+  for (const file of files) {
+    const item = document.createElement("li");
+    const path = file.path.replace(/^\/mnt\/data\//, "");
+    const address = file.error ? undefined : shared()?.part("files", path);
+    if (address) {
+      const link = document.createElement("a");
+      link.href = address;
+      link.download = "";
+      link.textContent = printable(path);
+      item.append(link, ` ${bytes(file.bytes)}`);
+    } else item.append(`${printable(path)} ${bytes(file.bytes)}${file.error ? `: ${file.error}` : ""}`);
+    list.append(item);
+  }
+  for (const { path, reason } of skipped) {
+    const item = document.createElement("li");
+    item.append(`${printable(path)} was left behind: ${reason}`);
+    list.append(item);
+  }
+  section.append(heading, list);
+  return section;
+}
+
 /** show fills the page with a run. */
 function show(run: Recorded): void {
   const host = hostOf(run);
   document.title = run.title;
   const main = document.querySelector("main");
   if (!main) return;
+  const header = top(run);
+  if (header) main.before(header);
   let code = 0;
   const sent = run.cells.filter((cell) => cell.kind === "code").length;
   for (const cell of run.cells) {
@@ -68,10 +140,9 @@ function show(run: Recorded): void {
     }
     main.append(section);
   }
-  const end = document.createElement("p");
-  end.className = "status";
-  end.textContent = [run.status, run.usage && seconds(run.usage.wall_ms), run.usage?.peak_memory_bytes && bytes(run.usage.peak_memory_bytes), run.hint].filter(Boolean).join(" · ");
-  main.append(end);
+  const files = made(run);
+  if (files) main.append(files);
+  main.after(ending(run));
 }
 
 show(JSON.parse(textOf("run")) as Recorded);

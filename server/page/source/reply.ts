@@ -120,6 +120,13 @@ export interface EnvironmentList {
   limits: Limits;
 }
 
+/** A page of a run, for others. */
+export interface SharedLink {
+  id: string;
+  url: string;
+  expires_at: string;
+}
+
 export interface Session {
   id: string;
   language: string;

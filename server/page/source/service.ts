@@ -1,5 +1,6 @@
 import { readEvents, type ServerEvent } from "./events";
-import type { EnvironmentList, Session } from "./reply";
+import type { Recorded } from "./outputs/recorded";
+import type { EnvironmentList, Session, SharedLink } from "./reply";
 
 /** Problem is an answer that is none: an error of the service, or none at all. */
 export class Problem extends Error {
@@ -47,6 +48,22 @@ export class Service {
 
   async cancel(id: string): Promise<void> {
     await this.call(`v1/executions/${encodeURIComponent(id)}`, { method: "DELETE" });
+  }
+
+  /** share makes a page of a run for others. */
+  async share(run: string): Promise<SharedLink> {
+    return (await this.call(`v1/executions/${encodeURIComponent(run)}/share`, { method: "POST" })).json() as Promise<SharedLink>;
+  }
+
+  async unshare(run: string): Promise<void> {
+    await this.call(`v1/executions/${encodeURIComponent(run)}/share`, { method: "DELETE" });
+  }
+
+  /** shared reads a run that somebody shares. Its link is all that this needs: no key is sent. */
+  async shared(address: string): Promise<Recorded> {
+    const answer = await this.reach(address, { headers: { Accept: "application/json" } });
+    if (!answer.ok) throw await problemOf(answer);
+    return answer.json() as Promise<Recorded>;
   }
 
   /** execute runs a request and gives its events. */

@@ -11,4 +11,8 @@ export interface Recorded {
   hint: string;
   usage: Reply["usage"] | null;
   widgets?: unknown;
+  /** What package record, in Go, has beside that. */
+  files?: { path: string; media_type: string; bytes: number; error?: string }[];
+  skipped?: Reply["skipped"];
+  notes?: string[];
 }

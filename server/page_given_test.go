@@ -169,6 +169,7 @@ func TestThePageCompletesMembers(t *testing.T) {
 	} {
 		b.Type(c.typed)
 		b.Until(options + fmt.Sprintf(`[0] === %q`, c.first))
+		time.Sleep(200 * time.Millisecond) // the editor takes nothing that came up just now
 		b.Press("Tab")
 		b.Until(fmt.Sprintf(`[...document.querySelector(".editor").shadowRoot.querySelectorAll(".cm-line")].at(-1).textContent === %q`, c.line))
 	}

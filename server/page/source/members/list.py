@@ -8,6 +8,7 @@ imported from other packages. The versions are of the packages: the page gives n
 import importlib
 import importlib.metadata
 import json
+import pkgutil
 import types
 import warnings
 
@@ -42,8 +43,11 @@ def names_of(thing: object) -> list[str]:
     """Returns the public names of a module, or of a class."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        listed = getattr(thing, "__all__", None) if isinstance(thing, types.ModuleType) else None
-        names = set(listed or []) | {name for name in dir(thing) if is_member(thing, name)}
+        names = {name for name in dir(thing) if is_member(thing, name)}
+    if isinstance(thing, types.ModuleType):
+        names.update(getattr(thing, "__all__", ()))
+        # Which of its modules it has depends on what was imported before.
+        names.update(module.name for module in pkgutil.iter_modules(getattr(thing, "__path__", ())))
     return sorted(name for name in names if not name.startswith("_") and name.isidentifier())
 
 
@@ -53,7 +57,7 @@ def is_member(thing: object, name: str) -> bool:
         return True
     value = getattr(thing, name, None)
     if isinstance(value, types.ModuleType):
-        return value.__name__.startswith(thing.__name__ + ".")
+        return False
     module = getattr(value, "__module__", None)
     return not isinstance(module, str) or module.split(".")[0].lstrip("_") == thing.__name__.split(".")[0]
 

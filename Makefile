@@ -117,6 +117,7 @@ test-compose: ## start compose.yaml with each profile, its servers made of packa
 
 update-golden: images ## rewrite the golden files of the tests; look at the difference
 	go test ./notebook ./runner/docker ./server -update
+	go test ./tests/e2e/protocols -run TestThePagesMembers -update
 
 clean: ## remove what was built here; images, stored files and state stay
 	rm -rf bin .venv .stores .clients .page .v2

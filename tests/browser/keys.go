@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/chromedp/cdproto/input"
@@ -55,6 +56,34 @@ func (b *Browser) Type(text string) {
 			b.Press("Enter")
 		}
 		_, err := chromedp.Call(b.Ctx, input.InsertText, input.InsertTextParams{Text: line})
+		require.NoError(b.T, err)
+	}
+}
+
+// TabTo presses Tab, or Shift and Tab, until what a selector names has the focus.
+func (b *Browser) TabTo(selector string, modifiers ...int64) {
+	b.T.Helper()
+	const most = 40 // more than any view has
+	has := fmt.Sprintf(`document.activeElement?.matches(%q) === true`, selector)
+	for range most {
+		if Eval[bool](b, has) {
+			return
+		}
+		b.Press("Tab", modifiers...)
+	}
+	require.Fail(b.T, "no Tab leads there", "%s; the focus is on %s", selector, Eval[string](b, `document.activeElement.outerHTML.slice(0, 200)`))
+}
+
+// Drop drags files over the middle of the page, waits for a condition, and drops them.
+func (b *Browser) Drop(while string, paths ...string) {
+	b.T.Helper()
+	for _, step := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter, input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
+		if step == input.DispatchDragEventTypeDrop {
+			b.Until(while)
+		}
+		_, err := chromedp.Call(b.Ctx, input.DispatchDragEvent, input.DispatchDragEventParams{
+			Type: step, X: 300, Y: 300, Data: &input.DragData{Items: []*input.DragDataItem{}, Files: paths, DragOperationsMask: 1},
+		})
 		require.NoError(b.T, err)
 	}
 }

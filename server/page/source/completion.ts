@@ -1,8 +1,9 @@
 import { type Completion, type CompletionContext, type CompletionResult, completeAnyWord } from "@codemirror/autocomplete";
+import { membersOf } from "./members";
 import type { Language } from "./reply";
 
-// Completion knows the names of installed packages, the keywords of a language, and the words
-// of the cell.
+// Completion knows the names of installed packages, what they have, the keywords of a language,
+// and the words of the cell.
 
 /** Names by which packages are imported, where these are others than their own. */
 const importNames: Record<string, string> = {
@@ -34,16 +35,21 @@ const importing: Record<string, RegExp> = {
   typescript: /\b(from|import|require\()\s*["'][^"']*$/,
 };
 
+/** ownName is the name by which a package is imported. */
+const ownName = (name: string) => importNames[name] ?? name.replaceAll("-", "_");
+
 /** completion returns a source for cells of a language. */
 export function completion(language: Language): (context: CompletionContext) => Promise<CompletionResult | null> {
   const modules: Completion[] = language.packages.map(({ name, version }) => ({
-    label: language.language === "python" ? (importNames[name] ?? name.replaceAll("-", "_")) : name,
+    label: language.language === "python" ? ownName(name) : name,
     detail: `${name} ${version}`,
     type: "namespace",
   }));
   const words: Completion[] = (keywords[language.language] ?? "").split(" ").filter(Boolean).map((label) => ({ label, type: "keyword" }));
   return async (context) => {
     const word = context.matchBefore(/[\w.]+/);
+    const members = await memberSource(context, language);
+    if (members !== undefined) return members;
     const line = context.state.doc.lineAt(context.pos).text.slice(0, context.pos - context.state.doc.lineAt(context.pos).from);
     if (importing[language.language]?.test(line)) {
       return { from: context.matchBefore(/[\w@/-]+/)?.from ?? context.pos, options: modules, validFor: /^[\w@/-]*$/ };
@@ -56,4 +62,16 @@ export function completion(language: Language): (context: CompletionContext) => 
     const near = (others?.options ?? []).filter((o) => !known.has(o.label) && o.label !== word?.text);
     return { from, options: [...words, ...modules, ...near], validFor: /^\w*$/ };
   };
+}
+
+/** memberSource completes what follows a "." or "from … import"; undefined: the place is another. */
+async function memberSource(context: CompletionContext, language: Language): Promise<CompletionResult | null | undefined> {
+  if (language.language !== "python") return undefined;
+  const before = context.matchBefore(/(?:from\s+[\w.]+\s+import\s+(?:[\w\s,]*,\s*)?|[A-Za-z_][\w.]*\.)\w*/);
+  if (!before) return undefined;
+  const word = /\w*$/.exec(before.text)?.[0] ?? "";
+  const from = /^from\s+([\w.]+)/.exec(before.text)?.[1];
+  const path = from ?? before.text.slice(0, -word.length - 1);
+  const options = await membersOf(path, from ? "" : context.state.doc.toString(), language.packages, ownName);
+  return options.length > 0 ? { from: context.pos - word.length, options, validFor: /^\w*$/ } : null;
 }

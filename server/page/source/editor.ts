@@ -175,8 +175,9 @@ export class Editor {
     this.view.dispatch({ effects: this.language.reconfigure([highlighting(name), indentUnit.of(indentOf(name)), ...sources]) });
   }
 
+  /** The editor is no stop of Tab, which indents in it: Enter goes in, Escape out. */
   setLabel(label: string, hint: string): void {
-    this.view.dispatch({ effects: this.label.reconfigure([EditorView.contentAttributes.of({ "aria-label": label }), placeholder(hint)]) });
+    this.view.dispatch({ effects: this.label.reconfigure([EditorView.contentAttributes.of({ "aria-label": label, tabindex: "-1" }), placeholder(hint)]) });
   }
 
   focus(): void {

@@ -53,10 +53,13 @@ export function onDrop(sign: HTMLElement, add: (files: File[]) => void): void {
   addEventListener("dragenter", (event) => hasFiles(event) && show(1));
   addEventListener("dragleave", (event) => hasFiles(event) && show(-1));
   addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
-  addEventListener("drop", (event) => {
+  // Before an editor sees it, which would put a file's text where it is dropped.
+  const drop = (event: DragEvent) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
+    event.stopPropagation();
     show(-depth);
     add([...(event.dataTransfer?.files ?? [])]);
-  });
+  };
+  addEventListener("drop", drop, { capture: true });
 }

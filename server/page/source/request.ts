@@ -22,12 +22,21 @@ export function fields(wish: Wish): Record<string, unknown> {
   return out;
 }
 
+/**
+ * formFields are those of the form, as text. The code is in JSON: FormData ends its lines with
+ * "\r\n", which a shell does not take.
+ */
+export function formFields(wish: Wish): Record<string, string> {
+  const { code, ...others } = fields(wish);
+  const all = code === undefined ? others : { cells: [code], ...others };
+  return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)]));
+}
+
 /** body is a form where there are files, which need not be read into memory then. */
 export function body(wish: Wish, files: File[]): string | FormData {
-  const all = fields(wish);
-  if (files.length === 0) return JSON.stringify(all);
+  if (files.length === 0) return JSON.stringify(fields(wish));
   const form = new FormData();
-  for (const [name, value] of Object.entries(all)) form.set(name, typeof value === "object" ? JSON.stringify(value) : String(value));
+  for (const [name, value] of Object.entries(formFields(wish))) form.set(name, value);
   for (const file of files) form.append("files", file, file.name);
   return form;
 }

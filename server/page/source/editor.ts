@@ -56,6 +56,7 @@ const look = EditorView.theme({
   ".cm-failing": { backgroundColor: "var(--error-line) !important", boxShadow: "inset 3px 0 0 var(--error)" },
   ".cm-failing-number": { color: "var(--error)", fontWeight: "700" },
   ".cm-tooltip": { backgroundColor: "var(--surface)", border: "1px solid var(--line)", borderRadius: "8px", boxShadow: "var(--shadow)", overflow: "hidden" },
+  ".cm-tooltip-below": { marginTop: "4px" },
   ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", fontSize: "13px" },
   ".cm-tooltip-autocomplete > ul > li": { padding: "3px 10px !important", color: "var(--text)" },
   ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent) !important", color: "var(--on-accent) !important" },

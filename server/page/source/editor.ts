@@ -16,6 +16,7 @@ export interface EditorListener {
   left(): void; // Escape: back to the keys of cells
   run(then: "stay" | "next" | "insert"): void;
   beyond(direction: -1 | 1): void; // an arrow key at the first or last line
+  program(): string; // the code of all cells, whose imports count
 }
 
 /** complete takes the completion that is chosen, or the first: Enter takes none that nobody chose. */
@@ -102,7 +103,10 @@ export class Editor {
   private readonly language = new Compartment();
   private readonly label = new Compartment();
 
-  constructor(text: string, listener: EditorListener) {
+  constructor(
+    text: string,
+    private readonly listener: EditorListener,
+  ) {
     this.element.className = "editor";
     const root = this.element.attachShadow({ mode: "open" });
     const at = (direction: -1 | 1) => (view: EditorView) => {
@@ -172,7 +176,7 @@ export class Editor {
 
   setLanguage(language: Language | undefined, kind: "code" | "markdown"): void {
     const name = kind === "markdown" ? "markdown" : (language?.language ?? "");
-    const sources = kind === "code" && language ? [autocompletion({ override: [completion(language)], icons: false, selectOnOpen: false })] : [];
+    const sources = kind === "code" && language ? [autocompletion({ override: [completion(language, () => this.listener.program())], icons: false, selectOnOpen: false })] : [];
     this.view.dispatch({ effects: this.language.reconfigure([highlighting(name), indentUnit.of(indentOf(name)), ...sources]) });
   }
 

@@ -69,8 +69,9 @@ test-adversarial: images ## send every bad input to the real service, and have e
 stores: ## install the servers that the tests of storage start
 	@scripts/stores.sh
 
-browser: ## install the headless Chromium that opens the pages in a test, and axe-core, which judges them
+browser: ## install Chromium and Firefox, which open the pages in tests, and axe-core, which judges them
 	@scripts/chromium.sh >/dev/null
+	@scripts/firefox.sh >/dev/null
 	@scripts/page.sh --packages >/dev/null
 
 clients: ## install the official clients that tests use, in other languages

@@ -26,7 +26,7 @@ in_harness() { (cd environments/harness && "$root/.venv/bin/$1" "${@:2}"); }
 typed() {
   local folder result=0
   in_harness mypy --cache-dir="$root/.venv/mypy" . || result=1
-  for folder in environments/*/; do
+  for folder in environments/*/ server/page/source/members/; do
     if [ "$folder" != environments/harness/ ] && compgen -G "$folder*.py" >/dev/null; then
       MYPYPATH=$root/environments/base in_harness mypy --cache-dir="$root/.venv/mypy-$(basename "$folder")" "$root/$folder"*.py || result=1
     fi
@@ -40,8 +40,9 @@ check gofmt formatted
 check "go vet" go vet ./...
 check staticcheck go tool -modfile=tools.mod staticcheck ./...
 check "import rule" go tool -modfile=tools.mod depguard ./...
-check "ruff check" in_harness ruff check --no-cache --config pyproject.toml . "$root"/environments/*/*.py
-check "ruff format" in_harness ruff format --no-cache --config pyproject.toml --check . "$root"/environments/*/*.py
+readonly others=("$root"/environments/*/*.py "$root"/server/page/source/members/*.py)
+check "ruff check" in_harness ruff check --no-cache --config pyproject.toml . "${others[@]}"
+check "ruff format" in_harness ruff format --no-cache --config pyproject.toml --check . "${others[@]}"
 check mypy typed
 check shellcheck shellcheck -x install.sh scripts/*.sh scripts/v2/*.sh environments/base/*.sh .ci/run
 exit "$failed"

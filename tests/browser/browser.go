@@ -1,6 +1,6 @@
 // Package browser opens pages in a headless Chromium, for tests: it clicks, waits, and notes all
-// that a page asks for and complains of. scripts/chromium.sh says where a browser is, and
-// installs it.
+// that a page asks for and complains of. Firefox does less, for whether a page works there.
+// scripts/chromium.sh and scripts/firefox.sh say where a browser is, and install it.
 package browser
 
 import (

@@ -38,8 +38,8 @@ const importing: Record<string, RegExp> = {
 /** ownName is the name by which a package is imported. */
 const ownName = (name: string) => importNames[name] ?? name.replaceAll("-", "_");
 
-/** completion returns a source for cells of a language. */
-export function completion(language: Language): (context: CompletionContext) => Promise<CompletionResult | null> {
+/** completion returns a source for cells of a language; program is the code of all of them. */
+export function completion(language: Language, program: () => string): (context: CompletionContext) => Promise<CompletionResult | null> {
   const modules: Completion[] = language.packages.map(({ name, version }) => ({
     label: language.language === "python" ? ownName(name) : name,
     detail: `${name} ${version}`,
@@ -48,7 +48,7 @@ export function completion(language: Language): (context: CompletionContext) => 
   const words: Completion[] = (keywords[language.language] ?? "").split(" ").filter(Boolean).map((label) => ({ label, type: "keyword" }));
   return async (context) => {
     const word = context.matchBefore(/[\w.]+/);
-    const members = await memberSource(context, language);
+    const members = await memberSource(context, language, program);
     if (members !== undefined) return members;
     const line = context.state.doc.lineAt(context.pos).text.slice(0, context.pos - context.state.doc.lineAt(context.pos).from);
     if (importing[language.language]?.test(line)) {
@@ -65,13 +65,13 @@ export function completion(language: Language): (context: CompletionContext) => 
 }
 
 /** memberSource completes what follows a "." or "from … import"; undefined: the place is another. */
-async function memberSource(context: CompletionContext, language: Language): Promise<CompletionResult | null | undefined> {
+async function memberSource(context: CompletionContext, language: Language, program: () => string): Promise<CompletionResult | null | undefined> {
   if (language.language !== "python") return undefined;
   const before = context.matchBefore(/(?:from\s+[\w.]+\s+import\s+(?:[\w\s,]*,\s*)?|[A-Za-z_][\w.]*\.)\w*/);
   if (!before) return undefined;
   const word = /\w*$/.exec(before.text)?.[0] ?? "";
   const from = /^from\s+([\w.]+)/.exec(before.text)?.[1];
   const path = from ?? before.text.slice(0, -word.length - 1);
-  const options = await membersOf(path, from ? "" : context.state.doc.toString(), language.packages, ownName);
+  const options = await membersOf(path, from ? "" : program(), language.packages, ownName);
   return options.length > 0 ? { from: context.pos - word.length, options, validFor: /^\w*$/ } : null;
 }

@@ -16,6 +16,7 @@ export interface EditorListener {
   left(): void; // Escape: back to the keys of cells
   run(then: "stay" | "next" | "insert"): void;
   beyond(direction: -1 | 1): void; // an arrow key at the first or last line
+  program(): string; // the code of all cells, whose imports count
 }
 
 /** complete takes the completion that is chosen, or the first: Enter takes none that nobody chose. */
@@ -56,6 +57,7 @@ const look = EditorView.theme({
   ".cm-failing": { backgroundColor: "var(--error-line) !important", boxShadow: "inset 3px 0 0 var(--error)" },
   ".cm-failing-number": { color: "var(--error)", fontWeight: "700" },
   ".cm-tooltip": { backgroundColor: "var(--surface)", border: "1px solid var(--line)", borderRadius: "8px", boxShadow: "var(--shadow)", overflow: "hidden" },
+  ".cm-tooltip-below": { marginTop: "4px" },
   ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", fontSize: "13px" },
   ".cm-tooltip-autocomplete > ul > li": { padding: "3px 10px !important", color: "var(--text)" },
   ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent) !important", color: "var(--on-accent) !important" },
@@ -101,7 +103,10 @@ export class Editor {
   private readonly language = new Compartment();
   private readonly label = new Compartment();
 
-  constructor(text: string, listener: EditorListener) {
+  constructor(
+    text: string,
+    private readonly listener: EditorListener,
+  ) {
     this.element.className = "editor";
     const root = this.element.attachShadow({ mode: "open" });
     const at = (direction: -1 | 1) => (view: EditorView) => {
@@ -171,7 +176,7 @@ export class Editor {
 
   setLanguage(language: Language | undefined, kind: "code" | "markdown"): void {
     const name = kind === "markdown" ? "markdown" : (language?.language ?? "");
-    const sources = kind === "code" && language ? [autocompletion({ override: [completion(language)], icons: false, selectOnOpen: false })] : [];
+    const sources = kind === "code" && language ? [autocompletion({ override: [completion(language, () => this.listener.program())], icons: false, selectOnOpen: false })] : [];
     this.view.dispatch({ effects: this.language.reconfigure([highlighting(name), indentUnit.of(indentOf(name)), ...sources]) });
   }
 

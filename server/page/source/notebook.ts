@@ -71,6 +71,7 @@ export class Notebook {
         selected: () => this.select(this.cells.indexOf(cell)),
         left: () => this.leave(cell),
         run: (then) => this.run(cell, then),
+        program: () => this.code.map((c) => c.text).join("\n"),
         beyond: (direction) => this.cells[this.cells.indexOf(cell) + direction]?.edit(direction > 0 ? "start" : "end"),
         removed: () => this.remove(this.cells.indexOf(cell)),
       },

@@ -59,7 +59,10 @@ def is_member(thing: object, name: str) -> bool:
     if isinstance(value, types.ModuleType):
         return False
     module = getattr(value, "__module__", None)
-    return not isinstance(module, str) or module.split(".")[0].lstrip("_") == thing.__name__.split(".")[0]
+    return (
+        not isinstance(module, str)
+        or module.split(".")[0].lstrip("_") == thing.__name__.split(".")[0]
+    )
 
 
 def versions() -> dict[str, str]:

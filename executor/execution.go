@@ -155,6 +155,7 @@ func (x *Executor) discard(e *execution) {
 // to, and which may thus be known by its id, is made known to other services too.
 func (x *Executor) start(e *execution, to Listener) {
 	e.started = true
+	x.past.begin(e.owner, e.pastOf())
 	_, silent := to.(Silence)
 	var beats sync.WaitGroup
 	stop := make(chan struct{})
@@ -167,6 +168,7 @@ func (x *Executor) start(e *execution, to Listener) {
 		defer x.running.remove(e)
 		end := x.perform(e, to)
 		e.end(end)
+		x.past.end(e, end, e.answer)
 		if e.ending = x.conclude(e, end); e.detached && end.problem != nil && !e.answered {
 			still() // nothing is written after it was forgotten
 			x.forget(e)

@@ -98,6 +98,7 @@ type Executor struct {
 	runs       context.Context // ends when CancelRuns is called
 	cancelRuns context.CancelFunc
 	running    running
+	past       past
 	book       *ledger.Book
 	background sync.WaitGroup
 

@@ -310,6 +310,10 @@ func TestNothingOfAnothers(t *testing.T) {
 		{"DELETE /v1/executions/:id/share", func(t *testing.T) {
 			require.Equal(t, 404, s.call("DELETE", sharePath(going), "X-API-Key", "b").StatusCode)
 		}},
+		{"GET /v1/status", func(t *testing.T) { // of others there are numbers alone
+			require.NotContains(t, string(s.call("GET", "/v1/status", "X-API-Key", "b").body), going)
+			require.Contains(t, string(s.call("GET", "/v1/status", "X-API-Key", "a").body), going)
+		}},
 		{"GET /metrics", func(t *testing.T) { // of all callers together
 			body := string(s.call("GET", "/metrics", "X-API-Key", "b").body)
 			for _, of := range []string{going, "alice", access.NamedEntry("alice", access.Limits{}).Owner, ownerOfKey("b")} {

@@ -33,6 +33,7 @@ import (
 	"notebox/server/page"
 	"notebox/server/pages"
 	"notebox/server/share"
+	"notebox/server/status"
 	"notebox/server/web"
 )
 
@@ -54,6 +55,9 @@ type Config struct {
 	// Pool tells what sandboxes there are; /readyz shows it to those who may
 	// call. May be nil.
 	Pool func() pool.Stats
+	// Runs tells how many runs of all callers go on, and how many wait for a place; /status shows it.
+	// May be nil.
+	Runs func() (running, waiting int)
 	// Isolation is what sandboxes are; /readyz shows it to those who may call.
 	Isolation Isolation
 	// Prober is a Runner without admission, by which /readyz proves itself where no
@@ -249,7 +253,8 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.mcp = mcp.NewEndpoint(s.Kit)
-	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, answerWith(s.page.Serve)), share.Routes(s.Kit, s.page), s.mcp.Routes(), s.own())
+	s.calls = slices.Concat(native.Routes(s.Kit), functiontool.Routes(s.Kit), ask.Routes(s.Kit, cfg.Agent), dify.Routes(s.Kit, answerWith(s.page.Serve)), share.Routes(s.Kit, s.page),
+		status.Routes(s.Kit, status.Sources{Pool: cfg.Pool, Runs: cfg.Runs}, answerWith(s.page.ServeStatus)), s.mcp.Routes(), s.own())
 	if s.openAPI, err = withMediaTypes(wholeAPI(), s.Environments); err != nil {
 		return nil, fmt.Errorf("server: the OpenAPI document: %w", err)
 	}

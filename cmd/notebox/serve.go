@@ -313,6 +313,7 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 		Environments:   all,
 		Available:      p.installed.has,
 		Pool:           p.pool.Stats,
+		Runs:           func() (int, int) { return admitted.Running(), admitted.Waiting() },
 		Isolation:      p.isolation,
 		Ready:          func(ctx context.Context) error { return p.engine.Ready(ctx, first) },
 		Starts:         func() error { return p.pool.Failing(first.Name) },

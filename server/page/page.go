@@ -17,13 +17,16 @@ var indexHTML []byte
 //go:embed html/frame.html
 var frameHTML []byte
 
+//go:embed html/status.html
+var statusHTML []byte
+
 //go:embed html/record.html
 var recordHTML []byte
 
 // Page is the page and what it is made of.
 type Page struct {
-	index, frame *asset.Asset
-	assets       map[string]*asset.Asset // by name
+	index, frame, status *asset.Asset
+	assets               map[string]*asset.Asset // by name
 }
 
 // New returns the page.
@@ -36,12 +39,18 @@ func New() (*Page, error) {
 	return &Page{
 		index:  asset.Page(pagePolicy, indexHTML),
 		frame:  asset.Page(framePolicy, frameHTML),
+		status: asset.Page(pagePolicy, statusHTML),
 		assets: files,
 	}, nil
 }
 
 // Serve answers GET / to a browser.
 func (p *Page) Serve(w http.ResponseWriter, r *http.Request) bool { return p.index.Serve(w, r) }
+
+// ServeStatus answers GET /status.
+func (p *Page) ServeStatus(w http.ResponseWriter, r *http.Request) bool {
+	return p.status.Serve(w, r)
+}
 
 // ServeFrame answers GET /page/frame.
 func (p *Page) ServeFrame(w http.ResponseWriter, r *http.Request) bool {

@@ -53,7 +53,7 @@ func build(packages string) (map[string][]byte, error) {
 	page.EntryPoints = []string{"main.ts", "page.css", "outputs.css", "katex.css"}
 	page.Format, page.Splitting = api.FormatESModule, true
 	record := options
-	record.EntryPoints = []string{"record.ts"}
+	record.EntryPoints = []string{"record.ts", "status.ts"}
 	record.Format = api.FormatIIFE
 
 	files, used := map[string][]byte{}, map[string]bool{}

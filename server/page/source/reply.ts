@@ -120,6 +120,14 @@ export interface EnvironmentList {
   limits: Limits;
 }
 
+/** What a service does now, and a caller's last runs. */
+export interface ServiceStatus {
+  running: number | null;
+  waiting: number | null;
+  pool: { warm: number; starting: number; sessions: number; sandboxes: number } | null;
+  runs: { id: string; language: string; session: boolean; status: string; started: string; queue_ms: number; wall_ms: number }[];
+}
+
 /** A page of a run, for others. */
 export interface SharedLink {
   id: string;

@@ -1,6 +1,6 @@
 import { readEvents, type ServerEvent } from "./events";
 import type { Recorded } from "./outputs/recorded";
-import type { EnvironmentList, Session, SharedLink } from "./reply";
+import type { EnvironmentList, ServiceStatus, Session, SharedLink } from "./reply";
 
 /** Problem is an answer that is none: an error of the service, or none at all. */
 export class Problem extends Error {
@@ -32,6 +32,10 @@ export class Service {
 
   async environments(): Promise<EnvironmentList> {
     return (await this.call("v1/environments")).json() as Promise<EnvironmentList>;
+  }
+
+  async status(): Promise<ServiceStatus> {
+    return (await this.call("v1/status")).json() as Promise<ServiceStatus>;
   }
 
   async openSession(wish: object, signal: AbortSignal): Promise<Session> {

@@ -198,7 +198,10 @@ func (r *Run) title() string {
 	for _, c := range r.Cells {
 		for line := range strings.Lines(c.Text) {
 			text, heading := strings.CutPrefix(strings.TrimSpace(line), "#")
-			text = oneLine(strings.TrimLeft(text, "#"), maxTitle)
+			if strings.HasPrefix(text, "!") { // names an interpreter
+				continue
+			}
+			text = oneLine(strings.TrimPrefix(strings.TrimLeft(text, "#"), "//"), maxTitle)
 			if text != "" && (c.Kind == "code" || heading) {
 				return text
 			}

@@ -88,6 +88,27 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+func TestTitle(t *testing.T) {
+	for _, c := range []struct{ desc, kind, text, title string }{
+		{"a comment", "code", "\n## The sum\nx", "The sum"},
+		{"a comment of TypeScript", "code", "// The sum\nx", "The sum"},
+		{"code", "code", "x = 1", "x = 1"},
+		{"an interpreter", "code", "#!/bin/bash\necho", "echo"},
+		{"a heading after a text", "markdown", "a text\n# The sum", "The sum"},
+		{"nothing", "code", "\n#\n", "A run"},
+		{"a long line", "code", strings.Repeat("x", 100), strings.Repeat("x", 79) + "…"},
+		{"what turns the direction", "code", "# a\u202eb\u0000c", "a b c"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			raw, err := json.Marshal(map[string]any{"nbformat": 4, "cells": []any{map[string]any{"cell_type": c.kind, "source": c.text}}})
+			require.NoError(t, err)
+			run, err := record.New(raw, []byte(`{}`), nil, record.Bounds{})
+			require.NoError(t, err)
+			require.Equal(t, c.title, run.Title)
+		})
+	}
+}
+
 func TestNewFails(t *testing.T) {
 	for _, c := range []struct{ desc, book, answer, said string }{
 		{"no notebook", "x", answer, "the notebook"},

@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,4 +31,31 @@ func TestLinksOfServicesOnOneStore(t *testing.T) {
 	}
 	status, _ := service.Get(t, at(apart))
 	require.Equal(t, http.StatusForbidden, status, "who has not the secret cannot check a link")
+
+	var shared struct{ URL string }
+	run := strings.Split(link, "/")[7] // http://host/v1/files/runs/date/run/notebook.ipynb
+	require.Equal(t, http.StatusCreated, send(t, http.MethodPost, two.URL+"/v1/executions/"+run+"/share", &shared), "also of a run of the other")
+	for p, want := range map[*service.Service]int{one: http.StatusOK, two: http.StatusOK, apart: http.StatusForbidden} {
+		status, _ := service.Get(t, strings.Replace(shared.URL, two.URL, p.URL, 1))
+		require.Equal(t, want, status)
+	}
+	require.Equal(t, http.StatusNoContent, send(t, http.MethodDelete, one.URL+"/v1/executions/"+run+"/share", nil))
+	for _, p := range []*service.Service{one, two} {
+		status, _ := service.Get(t, strings.Replace(shared.URL, two.URL, p.URL, 1))
+		require.Equal(t, http.StatusNotFound, status, "it is revoked for both at once")
+	}
+}
+
+// send sends a request without a body, and decodes what it is answered with.
+func send(t *testing.T, method, url string, into any) (status int) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	require.NoError(t, err)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	if into != nil {
+		require.NoError(t, json.NewDecoder(answer.Body).Decode(into))
+	}
+	return answer.StatusCode
 }

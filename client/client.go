@@ -93,9 +93,10 @@ func (c *Client) Execute(ctx context.Context, r Run) (*Result, error) {
 	return readResult(raw)
 }
 
-// Cancel ends a run that goes on: it has a result then, with all that came until then.
+// Cancel interrupts a run that goes on, and ends it a second later: it has a result then, with all
+// that came until then.
 func (c *Client) Cancel(ctx context.Context, id string) error {
-	return c.end(ctx, http.MethodDelete, "/v1/executions/"+url.PathEscape(id))
+	return c.end(ctx, http.MethodDelete, "/v1/executions/"+url.PathEscape(id)+"?interrupt=true")
 }
 
 // end sends a request whose answer says nothing more.

@@ -42,10 +42,15 @@ func (x *Executor) Find(ctx context.Context, owner, id string) (ledger.State, *R
 }
 
 // Cancel cancels an owner's execution: one of this process at once, that of another service
-// by a mark. It returns how the execution stood.
-func (x *Executor) Cancel(ctx context.Context, owner, id string) (ledger.State, error) {
+// by a mark. gently interrupts one of this process first, and gives its code a second. It returns
+// how the execution stood.
+func (x *Executor) Cancel(ctx context.Context, owner, id string, gently bool) (ledger.State, error) {
 	if e := x.running.find(owner, id); e != nil {
-		e.cancel(errCancelled)
+		if gently {
+			e.cancel(errInterrupted)
+		} else {
+			e.cancel(errCancelled)
+		}
 		return ledger.Running, nil
 	}
 	stands, _, err := x.book.Look(ctx, owner, id)

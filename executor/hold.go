@@ -22,10 +22,11 @@ const (
 
 // The causes for which an execution's context ends, beside that of the service.
 var (
-	ErrClientGone = errors.New("the client is gone")
-	errCancelled  = fmt.Errorf("cancelled by its caller: %w", runner.ErrInterrupted)
-	errNotBegun   = errors.New("the service ended before the run began")
-	errOvertaken  = errors.New("another service has taken the run over")
+	ErrClientGone  = errors.New("the client is gone")
+	errCancelled   = errors.New("cancelled by its caller")
+	errInterrupted = fmt.Errorf("%w: %w", errCancelled, runner.ErrInterrupted)
+	errNotBegun    = errors.New("the service ended before the run began")
+	errOvertaken   = errors.New("another service has taken the run over")
 )
 
 // overtaken is what the client of an execution is told that was thought dead.

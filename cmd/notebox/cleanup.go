@@ -25,6 +25,8 @@ const (
 	cleanUpTime, cleanUpPause = 20 * time.Second, time.Second
 	// nothingLeft says on the pipe that there is nothing to do.
 	nothingLeft = "nothing"
+	// runFolder is the pattern of the folders of notebox run, below that for temporary ones.
+	runFolder = "notebox-run-*"
 )
 
 // cleanUpAfter starts a process that removes what this one leaves behind, however it ends: it waits
@@ -62,12 +64,28 @@ func cleanupCommand() *ffcli.Command {
 			if len(args) != 1 {
 				return errors.New("cleanup: name the folder of a run")
 			}
+			if err := isRuns(args[0]); err != nil {
+				return err
+			}
 			if said, _ := io.ReadAll(os.Stdin); string(said) == nothingLeft {
 				return nil
 			}
 			return cleanUp(ctx, args[0])
 		},
 	}
+}
+
+// isRuns refuses a folder that openLocal has not made: it is going to be removed.
+func isRuns(folder string) error {
+	info, err := os.Lstat(folder)
+	if err != nil {
+		return err
+	}
+	ours, err := filepath.Match(runFolder, filepath.Base(folder))
+	if err != nil || !ours || !info.IsDir() || filepath.Dir(filepath.Clean(folder)) != filepath.Clean(os.TempDir()) {
+		return fmt.Errorf("cleanup: %s is no folder of notebox run", folder)
+	}
+	return nil
 }
 
 // cleanUp removes the sandboxes of the service that has kept its id in a folder, and the folder.

@@ -48,5 +48,5 @@ func ownEnvironments(dir *string) error {
 	}
 	var f flag.FlagSet
 	registerEnvironments(&f, dir)
-	return ff.Parse(&f, nil, variableOptions()...)
+	return ff.Parse(&f, nil, ff.WithEnvVarPrefix("NOTEBOX")) // not by a file .env: the folder may be a stranger's
 }

@@ -29,7 +29,7 @@ func openLocal(ctx context.Context) (*client.Client, func() error, error) {
 	if err != nil {
 		return nil, nil, &script.Error{Exit: script.Mistake, Err: err}
 	}
-	if s.stateDir, err = os.MkdirTemp("", "notebox-run-"); err != nil {
+	if s.stateDir, err = os.MkdirTemp("", runFolder); err != nil {
 		return nil, nil, fmt.Errorf("temporary folder: %w", err)
 	}
 	s.storageURL = "file://" + filepath.ToSlash(filepath.Join(s.stateDir, "files"))

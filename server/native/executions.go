@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/executor/problem"
+	"notebox/server/body"
 	"notebox/server/web"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -161,7 +163,11 @@ func (s *handler) cancelExecution(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	switch state, err := s.Executor.Cancel(c.Request().Context(), owner, id); {
+	gently, err := flagOf(c.QueryParams(), "interrupt")
+	if err != nil {
+		return err
+	}
+	switch state, err := s.Executor.Cancel(c.Request().Context(), owner, id, gently); {
 	case err != nil:
 		return err
 	case state == ledger.Running:
@@ -170,6 +176,16 @@ func (s *handler) cancelExecution(c echo.Context) error {
 		return problem.NotFound()
 	}
 	return c.NoContent(http.StatusNoContent)
+}
+
+// flagOf is a boolean of a query; false if it is not there.
+func flagOf(query url.Values, name string) (bool, error) {
+	set := new(bool)
+	if !query.Has(name) {
+		return false, nil
+	}
+	err := body.BoolField(name, &set).Set([]byte(query.Get(name)))
+	return *set, err
 }
 
 func executionOf(c echo.Context) (owner, id string, err error) {

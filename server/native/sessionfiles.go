@@ -46,14 +46,12 @@ func (s *handler) listSessionFiles(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	recursive := new(bool)
-	if query.Has("recursive") {
-		if err := body.BoolField("recursive", &recursive).Set([]byte(query.Get("recursive"))); err != nil {
-			return err
-		}
+	recursive, err := flagOf(query, "recursive")
+	if err != nil {
+		return err
 	}
 	return s.withFiles(c, func(ctx context.Context, session *executor.Session) error {
-		found, more, err := session.ListFiles(ctx, folder, *recursive)
+		found, more, err := session.ListFiles(ctx, folder, recursive)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from wire import Recorder, frame, stream
 
 from harness.job.job import Job
+from harness.job.listener import GENTLY
 from harness.stream import frames
 
 GO_SIDE = Path(__file__).parents[3] / "runner" / "internal" / "frame" / "frame.go"
@@ -197,6 +198,7 @@ def test_both_sides_speak_one_protocol() -> None:
         for name, value in vars(frames).items()
         if name.isupper() and isinstance(value, bytes)
     }
+    assert findall(r'Gently = "(.)"', go) == [GENTLY.decode()]
     assert number("Version") == frames.VERSION
     assert number("headerSize") == frames.HEADER.size
     assert number("ChunkSize") == frames.CHUNK <= number("MaxControl") <= frames.MAX_PAYLOAD

@@ -16,7 +16,7 @@ from wire import frame
 from harness.dispatch import Dispatcher
 from harness.job import clock, listener
 from harness.job.clock import Clock
-from harness.job.listener import Listener
+from harness.job.listener import GENTLY, Listener
 from harness.stream import frames
 from harness.stream.intake import Intake
 
@@ -162,7 +162,7 @@ def test_cancel(frame_before: bytes | None, scene: Scene) -> None:
 
 def test_cancel_gently(scene: Scene) -> None:
     timer = scene.watch()
-    scene.send(frames.CANCEL, frames.GENTLY)
+    scene.send(frames.CANCEL, GENTLY)
     scene.until("interrupt", "kill")
     assert timer.reason == "cancelled"
 

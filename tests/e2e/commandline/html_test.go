@@ -51,7 +51,7 @@ open("out.csv", "w").write("a\n")
 		}
 
 		got = call{args: []string{"run", "--html", "none/x.html", "-c", "1"}, dir: dir, env: env}.run(t)
-		require.Equal(t, 3, got.exit)
+		require.Equal(t, 2, got.exit)
 		require.Contains(t, got.said, "--html")
 	})
 }

@@ -15,6 +15,8 @@ from harness.stream.channels import Channels
 from harness.system.display import Display
 from harness.system.privileges import KILL_SECONDS, kill_user
 
+GENTLY = b"i"  # the payload of a frame that cancels: interrupt what runs first
+
 
 class Listener(threading.Thread):
     """Listens on a thread of its own, up to the end of the stream, which is the sandbox's.
@@ -125,7 +127,7 @@ class Listener(threading.Thread):
         if kind == frames.CHANNEL and self._channels:
             self._channels.receive(payload)
         elif kind == frames.CANCEL and (clock := self.clock):
-            clock.stop("cancelled", gently=payload == frames.GENTLY)
+            clock.stop("cancelled", gently=payload == GENTLY)
 
 
 def end(code: int) -> None:

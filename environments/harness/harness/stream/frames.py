@@ -26,7 +26,6 @@ IDLE_SECONDS = 30.0  # without a byte: the service pings every 10 s, so it is go
 WARM, HURRY, JOB = b"W", b"H", b"J"
 NOTEBOOK_IN, INPUT, INPUT_DATA, GO = b"N", b"I", b"B", b"G"
 PING, CANCEL = b"P", b"C"
-GENTLY = b"i"  # of CANCEL: interrupt what runs first
 # From the sandbox.
 READY, EVENT, OUTCOME, NOTEBOOK_OUT = b"R", b"E", b"O", b"n"
 FILE, FILE_DATA, FILE_END, SKIPPED, DONE, FAILED = b"F", b"D", b"Z", b"K", b"X", b"L"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"notebox/executor/intake"
 	"notebox/executor/ledger"
 	"notebox/executor/problem"
 	"notebox/record"
@@ -62,12 +63,21 @@ func leftKey(id string, kind storage.Kind, name string) string {
 }
 
 // Share shares an owner's run that has ended, or returns the share that there is.
-func (x *Executor) Share(ctx context.Context, owner, id string) (*Share, error) {
+func (x *Executor) Share(ctx context.Context, owner, id string) (share *Share, err error) {
 	ctx, cancel := context.WithTimeout(ctx, shareTime)
 	defer cancel()
 	if err := x.hasEnded(ctx, owner, id); err != nil {
 		return nil, err
 	}
+	// In turn whatever its size: pictures are in the notebook, and not in the reply.
+	err = x.intake.InTurn(ctx, owner, intake.SpoolMemory, func() error {
+		share, err = x.makeShare(ctx, owner, id)
+		return err
+	})
+	return share, err
+}
+
+func (x *Executor) makeShare(ctx context.Context, owner, id string) (*Share, error) {
 	answer, started, err := x.leftResult(ctx, owner, id)
 	if err != nil {
 		return nil, err
@@ -87,10 +97,7 @@ func (x *Executor) Share(ctx context.Context, owner, id string) (*Share, error) 
 		return nil, problem.NotFound()
 	}
 	var page bytes.Buffer
-	err = x.intake.InTurn(ctx, owner, int64(len(answer)), func() error {
-		return x.writeShare(ctx, &page, share, answer)
-	})
-	if err != nil {
+	if err := x.writeShare(ctx, &page, share, answer); err != nil {
 		return nil, err
 	}
 	if _, err := x.store.Put(ctx, leftKey(id, storage.KindShare, ""), bytes.NewReader(page.Bytes()), string(storage.KindShare)); err != nil {

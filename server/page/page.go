@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"notebox/server/asset"
 )
@@ -27,6 +28,7 @@ var recordHTML []byte
 type Page struct {
 	index, frame, status *asset.Asset
 	assets               map[string]*asset.Asset // by name
+	scripts              sync.Map                // by name: see script
 }
 
 // New returns the page.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 
 	"notebox/server/asset"
 )
@@ -35,15 +36,6 @@ type Record struct {
 
 // WriteRecord writes a record. What the page downloads as .html is the same.
 func (p *Page) WriteRecord(w io.Writer, r Record) error {
-	var scripts strings.Builder
-	for _, s := range []struct {
-		name   string
-		needed bool
-	}{{"plotly.js", r.Plots}, {"widgets.js", r.Widgets}} {
-		if s.needed {
-			fmt.Fprintf(&scripts, "<script type=\"text/plain\" id=\"script-%s\">%s</script>\n", s.name, inScript(p.assets[s.name].Plain()))
-		}
-	}
 	frame, err := json.Marshal(string(frameHTML)) // with every "<" escaped
 	if err != nil {
 		return fmt.Errorf("page: a record: %w", err)
@@ -53,18 +45,37 @@ func (p *Page) WriteRecord(w io.Writer, r Record) error {
 		"{head}", r.Head,
 		"{style}", string(p.assets["outputs.css"].Plain()),
 		"{frame}", string(frame),
-		"{scripts}", scripts.String(),
-		"{record}", inScript(p.assets["record.js"].Plain()),
+		"{record}", p.script("record.js"),
 	)
 	before, after, _ := strings.Cut(string(recordHTML), "{run}")
+	after, last, _ := strings.Cut(after, "{scripts}")
 	if _, err := fill.WriteString(w, before); err != nil {
 		return err
 	}
 	if _, err := io.Copy(escaped{w}, r.Run); err != nil {
 		return err
 	}
-	_, err = fill.WriteString(w, after)
+	if _, err := fill.WriteString(w, after); err != nil {
+		return err
+	}
+	for name, needed := range map[string]bool{"plotly.js": r.Plots, "widgets.js": r.Widgets} {
+		if !needed {
+			continue
+		}
+		for _, part := range []string{`<script type="text/plain" id="script-`, name, `">`, p.script(name), "</script>\n"} {
+			if _, err := io.WriteString(w, part); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = fill.WriteString(w, last)
 	return err
+}
+
+// script is one of the assets as a script element holds it. Each is megabytes, and made once.
+func (p *Page) script(name string) string {
+	made, _ := p.scripts.LoadOrStore(name, sync.OnceValue(func() string { return inScript(p.assets[name].Plain()) }))
+	return made.(func() string)()
 }
 
 // escaped writes JSON so that nothing in it ends a script element.

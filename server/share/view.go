@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -26,6 +27,12 @@ func (s *handler) show(c echo.Context) error {
 		return err
 	}
 	defer run.Close()
+	select {
+	case s.views <- struct{}{}:
+		defer func() { <-s.views }()
+	default:
+		return &problem.Error{Status: problem.StatusUnavailable, Text: "too many shared runs are being looked at", RetryAfter: viewRetry}
+	}
 	h := c.Response().Header()
 	h.Set("X-Robots-Tag", robots)
 	h.Set(echo.HeaderCacheControl, "no-store")
@@ -43,6 +50,9 @@ func (s *handler) show(c echo.Context) error {
 	}
 	return err
 }
+
+// viewRetry is when to come back for a page: most are sent within it.
+const viewRetry = 2 * time.Second
 
 // bytesFirst hides what else a reader can do, so that it is written as it is read.
 func bytesFirst(r io.Reader) io.Reader { return struct{ io.Reader }{r} }

@@ -89,17 +89,19 @@ export class Service {
   }
 
   private async call(path: string, init: RequestInit = {}): Promise<Response> {
-    for (let wrong = false; ; wrong = true) {
+    let key = sessionStorage.getItem(keyName);
+    for (let wrong = key !== null; ; wrong = true) {
       const headers = new Headers(init.headers);
-      const key = sessionStorage.getItem(keyName);
-      if (key) headers.set("Authorization", `Bearer ${key}`);
-      const answer = await this.reach(path, { ...init, headers });
-      if (answer.status === 401) {
-        const given = await this.askKey(wrong || key !== null);
-        if (!given) throw new Problem("An API key is needed.", 401);
-        sessionStorage.setItem(keyName, given);
+      const sendable = !key || /^[\x21-\x7e]+$/.test(key);
+      if (key && sendable) headers.set("Authorization", `Bearer ${key}`);
+      const answer = sendable ? await this.reach(path, { ...init, headers }) : undefined;
+      if (!answer || answer.status === 401) {
+        sessionStorage.removeItem(keyName);
+        key = (await this.askKey(wrong))?.trim() ?? "";
+        if (!key) throw new Problem("An API key is needed.", 401);
         continue;
       }
+      if (key) sessionStorage.setItem(keyName, key); // it is good
       if (!answer.ok) throw await problemOf(answer);
       return answer;
     }

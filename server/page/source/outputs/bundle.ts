@@ -34,6 +34,7 @@ export function showBundle(data: Bundle, host: Host): HTMLElement {
     if (value !== undefined) return show(value, data, host, mediaType);
   }
   for (const [mediaType, value] of Object.entries(data)) {
+    if (isJSON(mediaType)) continue; // what looks like a link there is the code's own
     if (isLink(value)) return mediaType.startsWith("image/") ? showPicture(value, data, host, mediaType) : showLink(value, host);
   }
   return showText(`[${Object.keys(data).join(", ")}]`);
@@ -41,6 +42,10 @@ export function showBundle(data: Bundle, host: Host): HTMLElement {
 
 export function isLink(value: Json | BlobLink | undefined): value is BlobLink {
   return typeof value === "object" && value !== null && "url" in value && "name" in value;
+}
+
+function isJSON(mediaType: string): boolean {
+  return mediaType === "application/json" || mediaType.endsWith("+json");
 }
 
 function textOf(value: Json | BlobLink): string {

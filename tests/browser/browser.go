@@ -6,6 +6,7 @@ package browser
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -103,11 +105,23 @@ func (b *Browser) Do(actions ...chromedp.Action[chromedp.Void]) {
 	require.NoError(b.T, chromedp.Do(b.Ctx, actions...), "the browser's console: %q", b.Complaints())
 }
 
-// Until waits for an expression in the page to be true.
+// Until waits for an expression in the page to be true, also if the browser is on its way to
+// another page.
 func (b *Browser) Until(expression string) {
 	b.T.Helper()
-	b.Do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(visitTime), chromedp.WithPollingInterval(100*time.Millisecond)))
+	poll := chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(visitTime), chromedp.WithPollingInterval(100*time.Millisecond))
+	for {
+		err := chromedp.Do(b.Ctx, poll)
+		if left := (*cdproto.Error)(nil); errors.As(err, &left) && left.Code == pageLeft {
+			continue
+		}
+		require.NoError(b.T, err, "the browser's console: %q", b.Complaints())
+		return
+	}
 }
+
+// pageLeft is the code of the protocol's error "Inspected target navigated or closed".
+const pageLeft = -32000
 
 // Eval returns the value of an expression in the page.
 func Eval[T any](b *Browser, expression string) T {

@@ -40,8 +40,10 @@ const (
 	idleGoroutines  = 40
 	// workerDescriptors and workerGoroutines are what it has for each worker of cells. One comes
 	// with the first run of a language, and a spare one after it; they stay for minutes.
+	// Goroutines are three that speak to it and look after it, two of its stream, one that waits
+	// for its container's end, and two of the connection by which that waits.
 	workerDescriptors = 2
-	workerGoroutines  = 6
+	workerGoroutines  = 8
 	// memorySlack is what a service may have resident beyond its start, bytes. Its
 	// garbage collector lets the heap grow to twice what lives, and a reply of 8 MiB
 	// of output lives as events, as a document and as JSON. It is counted from the

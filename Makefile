@@ -74,8 +74,9 @@ browser: ## install Chromium and Firefox, which open the pages in tests, and axe
 	@scripts/firefox.sh >/dev/null
 	@scripts/page.sh --packages >/dev/null
 
-clients: ## install the official clients that tests use, in other languages
+clients: ## install the official clients that tests use, in other languages, and the shells
 	@scripts/clients.sh
+	@scripts/shells.sh
 
 supervisor: ## compile the supervisor of cells, which is a part of the program
 	@go run ./scripts/supervisor

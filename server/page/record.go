@@ -58,11 +58,14 @@ func (p *Page) WriteRecord(w io.Writer, r Record) error {
 	if _, err := fill.WriteString(w, after); err != nil {
 		return err
 	}
-	for name, needed := range map[string]bool{"plotly.js": r.Plots, "widgets.js": r.Widgets} {
-		if !needed {
+	for _, s := range []struct {
+		name   string
+		needed bool
+	}{{"plotly.js", r.Plots}, {"widgets.js", r.Widgets}} {
+		if !s.needed {
 			continue
 		}
-		for _, part := range []string{`<script type="text/plain" id="script-`, name, `">`, p.script(name), "</script>\n"} {
+		for _, part := range []string{`<script type="text/plain" id="script-`, s.name, `">`, p.script(s.name), "</script>\n"} {
 			if _, err := io.WriteString(w, part); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/environments"
 	"notebox/runner/runnertest"
 	"notebox/tests/starter"
 )
@@ -63,6 +65,55 @@ func TestG15WorkersUnderLoad(t *testing.T) {
 			s.end()
 		})
 	}
+}
+
+// TestG15DaemonRestartsUnderLoad: the Docker daemon ends while many ask, or is killed, and comes
+// back. Who asks has the right answer, or is told to come back; soon after the daemon is there, code
+// runs again.
+func TestG15DaemonRestartsUnderLoad(t *testing.T) {
+	if os.Getenv("NOTEBOX_TEST_ISOLATION") == "container" {
+		t.Skip("TestG03DaemonRestarts is this in containers")
+	}
+	for _, c := range []struct {
+		desc string
+		by   syscall.Signal
+	}{
+		{"it is ended, and ends its containers", syscall.SIGTERM},
+		{"it is killed", syscall.SIGKILL},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			t.Parallel()
+			d := newEmptyDaemon(t, smallestImage)
+			image := imageOf(t, "bash") // the smallest, and it has a kernel of Python, too
+			d.give(image)
+			s := newService(t, d.host, "--isolation", "cell", "--image", image, "--pool-size", "2", "--max-running", "4", "--max-waiting", "100").start()
+			all := s.askOften(4)
+			eventually(t, "code runs", func() bool { return all.backAfter(time.Time{}) > 0 })
+			d.stop(c.by)
+			eventually(t, "who asks is told to come back", func() bool { return all.failed() > 0 })
+			d.start()
+			there := time.Now()
+			eventually(t, "code runs again", func() bool { return all.backAfter(there) > 0 })
+			all.stop()
+			t.Logf("%s: code ran again %v after the daemon was there; %d answers, %d of them 503", c.desc, all.backAfter(there), len(all.answers), all.failed())
+			require.Less(t, all.backAfter(there), backTime)
+			s.requireRuns()
+			s.end()
+		})
+	}
+}
+
+// smallestImage has room for the smallest image with cells, packed and not, in bytes.
+const smallestImage = 1 << 30
+
+// imageOf is the image of an environment of notebox's own.
+func imageOf(t *testing.T, name string) string {
+	t.Helper()
+	all, err := environments.Load("")
+	require.NoError(t, err)
+	i := slices.IndexFunc(all, func(e environments.Environment) bool { return e.Name == name })
+	require.GreaterOrEqual(t, i, 0, name)
+	return all[i].Image
 }
 
 // TestG15SessionInAWorkerThatStandsStill: it is over, and says so. The next one goes well.

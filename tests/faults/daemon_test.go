@@ -49,16 +49,23 @@ var daemons atomic.Int32
 // newDaemon starts one, with both images.
 func newDaemon(t *testing.T) *daemon {
 	t.Helper()
+	d := newEmptyDaemon(t, dataRoot)
+	d.load(imageServes, `["/standin"]`)
+	d.load(imageExits, `["/standin", "exits"]`)
+	return d
+}
+
+// newEmptyDaemon starts one on a disk of so many bytes.
+func newEmptyDaemon(t *testing.T, size int64) *daemon {
+	t.Helper()
 	needRoot(t)
 	d := &daemon{t: t, folder: filepath.Join(suite.folder, fmt.Sprintf("d%d", daemons.Add(1)))}
 	d.host = "unix://" + filepath.Join(d.folder, "s")
 	t.Cleanup(d.remove)
 	require.NoError(t, os.MkdirAll(d.folder, 0o755))
-	mountDisk(t, filepath.Join(d.folder, "data"), dataRoot)
+	mountDisk(t, filepath.Join(d.folder, "data"), size)
 	require.NoError(t, os.WriteFile(filepath.Join(d.folder, "daemon.json"), []byte("{}"), 0o600))
 	d.start()
-	d.load(imageServes, `["/standin"]`)
-	d.load(imageExits, `["/standin", "exits"]`)
 	return d
 }
 
@@ -129,15 +136,27 @@ func (d *daemon) answers() bool {
 // load gives the daemon an image with standin alone in it.
 func (d *daemon) load(image, entrypoint string) {
 	d.t.Helper()
-	pack := exec.Command("tar", "-c", "-C", filepath.Dir(suite.standin), filepath.Base(suite.standin))
-	load := exec.Command("docker", "--host", d.host, "import", "--change", "ENTRYPOINT "+entrypoint, "-", image)
+	d.feed(exec.Command("tar", "-c", "-C", filepath.Dir(suite.standin), filepath.Base(suite.standin)),
+		"import", "--change", "ENTRYPOINT "+entrypoint, "-", image)
+}
+
+// give gives the daemon an image of the machine's.
+func (d *daemon) give(image string) {
+	d.t.Helper()
+	d.feed(exec.Command("docker", "save", image), "load")
+}
+
+// feed calls the client with what another command writes.
+func (d *daemon) feed(from *exec.Cmd, arguments ...string) {
+	d.t.Helper()
+	to := exec.Command("docker", append([]string{"--host", d.host}, arguments...)...)
 	var err error
-	load.Stdin, err = pack.StdoutPipe()
+	to.Stdin, err = from.StdoutPipe()
 	require.NoError(d.t, err)
-	require.NoError(d.t, pack.Start())
-	out, err := load.CombinedOutput()
+	require.NoError(d.t, from.Start())
+	out, err := to.CombinedOutput()
 	require.NoError(d.t, err, "%s", out)
-	require.NoError(d.t, pack.Wait())
+	require.NoError(d.t, from.Wait())
 }
 
 // docker calls the client on this daemon.
@@ -178,6 +197,15 @@ func (d *daemon) stop(s syscall.Signal) {
 	case <-time.After(patience):
 		require.FailNow(d.t, "the daemon does not end")
 	}
+	// The next one would take what is left of its containerd for one that serves.
+	pid, err := os.ReadFile(filepath.Join(d.folder, "exec", "containerd", "containerd.pid"))
+	if err != nil {
+		return // it had ended first, or is the machine's
+	}
+	eventually(d.t, "its containerd is gone", func() bool {
+		_, err := os.Stat(filepath.Join("/proc", strings.TrimSpace(string(pid))))
+		return err != nil
+	})
 }
 
 // remove ends the daemon, whatever state it is in, and all that it has started.

@@ -120,7 +120,7 @@ func (c *cell) attach(ctx context.Context) (*sandbox, error) {
 	if _, err := c.ask(ctx, wire.KindAttach); err != nil {
 		return nil, err
 	}
-	return &sandbox{c, c.current()}, nil
+	return newSandbox(c), nil
 }
 
 func (c *cell) kill(ctx context.Context) error {
@@ -147,7 +147,10 @@ var _ runner.Cell = (*sandbox)(nil)
 type sandbox struct {
 	cell   *cell
 	stream *wire.Stream
+	pace   pace
 }
+
+func newSandbox(c *cell) *sandbox { return &sandbox{cell: c, stream: c.current()} }
 
 // ID implements runner.Sandbox.
 func (s *sandbox) ID() string { return s.cell.id() }
@@ -156,10 +159,18 @@ func (s *sandbox) ID() string { return s.cell.id() }
 func (s *sandbox) Worker() string { return s.cell.worker.sandbox.ID() }
 
 // Read implements runner.Sandbox.
-func (s *sandbox) Read(p []byte) (int, error) { return s.stream.Read(p) }
+func (s *sandbox) Read(p []byte) (int, error) {
+	n, err := s.stream.Read(p)
+	s.pace.moved(n, s.cell.worker.others)
+	return n, err
+}
 
 // Write implements runner.Sandbox. It waits for the cell's reader.
-func (s *sandbox) Write(p []byte) (int, error) { return s.stream.Write(p) }
+func (s *sandbox) Write(p []byte) (int, error) {
+	n, err := s.stream.Write(p)
+	s.pace.moved(n, s.cell.worker.others)
+	return n, err
+}
 
 // Close implements runner.Sandbox. The worker is not told. A harness of single use that hears
 // nothing any more ends by itself; a cell that is kept goes on.

@@ -49,7 +49,8 @@ type Options struct {
 	SpareAfter time.Duration
 	Log        *slog.Logger
 
-	late func() // is called if a cell takes long to begin
+	late   func() // is called if a cell takes long to begin
+	others *others
 }
 
 // Engine is a runner.Engine of cells in workers of a Host.
@@ -100,7 +101,7 @@ type starting struct {
 func New(host runner.Host, o Options) *Engine {
 	o.Runs, o.Age, o.SpareAfter = cmp.Or(o.Runs, DefaultRuns), cmp.Or(o.Age, DefaultAge), cmp.Or(o.SpareAfter, DefaultSpareAfter)
 	e := &Engine{host: host, options: o, workers: map[place]*starting{}, spares: map[kind]*starting{}, failed: map[kind]time.Time{}, used: map[kind]time.Time{}, earlier: map[string]*starting{}, adopted: map[*cell]bool{}, begun: time.Now()}
-	e.options.late = e.calm
+	e.options.late, e.options.others = e.calm, new(others)
 	e.closing, e.close = context.WithCancel(context.Background())
 	e.work.Go(e.watch)
 	return e
@@ -125,7 +126,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 			if err != nil {
 				return nil, err
 			}
-			return &sandbox{c, c.current()}, nil
+			return newSandbox(c), nil
 		}
 	}
 }

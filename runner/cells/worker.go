@@ -39,6 +39,7 @@ type worker struct {
 	walls   runner.Walls
 	link    *wire.Link
 	late    func() // a cell takes long to begin
+	others  *others
 	log     *slog.Logger
 	ended   chan struct{} // closed when its stream has ended
 
@@ -99,7 +100,7 @@ func startWorker(ctx context.Context, host runner.Host, env runner.Environment, 
 }
 
 func newWorker(sandbox runner.Sandbox, o Options) *worker {
-	w := &worker{sandbox: sandbox, link: wire.NewLink(sandbox), late: o.late, log: o.Log, ended: make(chan struct{}), left: make(chan struct{}), used: time.Now(), cells: map[uint32]*cell{}}
+	w := &worker{sandbox: sandbox, link: wire.NewLink(sandbox), late: o.late, others: o.others, log: o.Log, ended: make(chan struct{}), left: make(chan struct{}), used: time.Now(), cells: map[uint32]*cell{}}
 	w.onLeft = sync.OnceFunc(func() { close(w.left) })
 	return w
 }

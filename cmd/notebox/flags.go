@@ -227,7 +227,9 @@ func (s *size) Set(text string) error {
 	if err == nil && n <= 0 {
 		err = fmt.Errorf("not above zero")
 	}
-	*s = size(n)
+	if err == nil {
+		*s = size(n)
+	}
 	return err
 }
 

@@ -64,7 +64,7 @@ func serveCommand() *ffcli.Command {
 			}
 			log := s.observe.logger(os.Stderr)
 			logExports(log)
-			warnOfVariables(log, flags, os.Environ(), ".env")
+			warnOfVariables(log, flags, os.Environ(), dotenv)
 			p, err := newProgram(ctx, s, log)
 			if err != nil {
 				return err

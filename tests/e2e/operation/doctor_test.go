@@ -73,6 +73,8 @@ func TestDoctor(t *testing.T) {
 		r, code := diagnosis(t, []string{"NOTEBOX_ISOLATION=container"})
 		require.Zero(t, code)
 		require.Contains(t, line(t, r, "run").Message, "print(42) ran in a container: ")
+		require.Equal(t, doctor.OK, line(t, r, "isolation").Level)
+		require.Contains(t, line(t, r, "isolation").Message, "Code in one is not root, has no capabilities, no network")
 		require.Empty(t, service.Containers(t, "notebox-doctor"))
 	})
 	t.Run("beside a service", func(t *testing.T) {
@@ -118,7 +120,7 @@ func TestDoctor(t *testing.T) {
 		r, code := diagnosis(t, []string{"DOCKER_HOST=" + lateDaemon(t)})
 		require.Zero(t, code, "a run works: %+v", r)
 		require.Equal(t, doctor.Wrong, line(t, r, "clock").Level)
-		require.Regexp(t, `1h0m\ds behind this one`, line(t, r, "clock").Message)
+		require.Regexp(t, `the daemon's clock is 1h0m\ds behind this machine's`, line(t, r, "clock").Message)
 		require.Contains(t, line(t, r, "clock").Mend, "NTP")
 	})
 	t.Run("settings that cannot be meant", func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"notebox/runner"
 )
 
-// The labels of every container.
+// The labels of every container. Package builder reads those that are exported.
 const (
-	labelService     = "notebox.service"     // whose it is: Options.ServiceID
+	LabelService     = "notebox.service"     // whose it is: Options.ServiceID
 	labelSandbox     = "notebox.sandbox"     // its own id
 	labelEnvironment = "notebox.environment" // what it was started from
 	labelUser        = "notebox.user"        // the first of its ids; see users.go

@@ -29,7 +29,7 @@ const (
 func (e *Engine) Reap(ctx context.Context) (int, error) {
 	list, err := e.api.ContainerList(ctx, container.ListOptions{
 		All:     true,
-		Filters: filters.NewArgs(filters.Arg("label", labelService+"="+e.options.ServiceID)),
+		Filters: filters.NewArgs(filters.Arg("label", LabelService+"="+e.options.ServiceID)),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("list containers: %w", err)

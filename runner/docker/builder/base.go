@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,12 +22,21 @@ const Imported = "notebox/debian:imported"
 // pullTime is for 30 MB; a registry that needs longer is as good as none.
 const pullTime = 5 * time.Minute
 
+// isPath tells what can be meant as a file alone from an image's name.
+var isPath = regexp.MustCompile(`(?i)^[./~]|\.tar$|\.tar\.|\.tgz$`)
+
 // Base makes sure that the daemon has the image that all are made from, and returns its name.
 // given is an image, or the path of a tar file, which holds a file system or what docker save
 // writes; "" is debian, from a registry if it is not there.
 func (b *Builder) Base(ctx context.Context, given, debian string) (ref string, err error) {
-	if info, err := os.Stat(given); err == nil && info.Mode().IsRegular() {
+	info, err := os.Stat(given)
+	switch {
+	case err == nil && info.Mode().IsRegular():
 		return b.load(ctx, given)
+	case isPath.MatchString(given) && err != nil:
+		return "", fmt.Errorf("--base: %w", err)
+	case isPath.MatchString(given):
+		return "", fmt.Errorf("--base %s: it is no file", given)
 	}
 	ref = debian
 	if given != "" {

@@ -13,6 +13,8 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/image"
+
+	"notebox/runner/docker"
 )
 
 // State is what an image is to this program.
@@ -32,15 +34,17 @@ type Kept struct {
 	State   State     `json:"state"`
 	Bytes   int64     `json:"bytes"`   // what it has in common with others included
 	Created time.Time `json:"created"` // zero if it is missing
-	InUse   bool      `json:"in_use"`  // a container is made from it
+	InUse   bool      `json:"in_use"`  // a container is made from it, or the caller keeps it
+	Serving bool      `json:"serving"` // a container of a notebox that runs is made from it
 }
 
 // hashed is a tag that is a hash of what an image is made of: no tag of anybody else's is.
 var hashed = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // List returns the images of environments, given as names and references that this program
-// has for them: first each of these, and then old ones, the newest first.
-func (b *Builder) List(ctx context.Context, refs map[string]string) ([]Kept, error) {
+// has for them: first each of these, and then old ones, the newest first. An image of keep, by
+// a name or an ID, counts as in use.
+func (b *Builder) List(ctx context.Context, refs map[string]string, keep ...string) ([]Kept, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	found, err := b.api.ImageList(ctx, image.ListOptions{})
@@ -51,9 +55,24 @@ func (b *Builder) List(ctx context.Context, refs map[string]string) ([]Kept, err
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", unreached(err))
 	}
-	used := map[string]bool{}
+	used, serving := map[string]bool{}, map[string]bool{}
 	for _, user := range users {
-		used[user.ImageID] = true
+		// Of a container with packages the language's image is the one below.
+		for _, id := range []string{user.ImageID, user.Labels[docker.LabelBase]} {
+			used[id] = true
+			serving[id] = serving[id] || user.State == container.StateRunning && user.Labels[docker.LabelService] != ""
+		}
+	}
+	kept := map[string]bool{}
+	for _, name := range keep {
+		kept[name] = true
+		about, err := b.api.ImageInspect(ctx, name)
+		switch {
+		case err == nil:
+			used[about.ID] = true
+		case !errdefs.IsNotFound(err): // what is not there needs nothing
+			return nil, fmt.Errorf("look at the image %s: %w", name, unreached(err))
+		}
 	}
 	names, known := map[string]string{}, map[string]bool{}
 	for name, ref := range refs {
@@ -62,13 +81,17 @@ func (b *Builder) List(ctx context.Context, refs map[string]string) ([]Kept, err
 	}
 	var all []Kept
 	for _, one := range found {
+		if slices.ContainsFunc(one.RepoTags, func(ref string) bool { return known[ref] }) {
+			// An old name of what is current is a name alone: nobody needs it but by itself.
+			used[one.ID], serving[one.ID] = false, false
+		}
 		for _, ref := range one.RepoTags {
 			repository, tag, _ := strings.Cut(ref, ":")
 			name, ours := names[repository]
 			if !ours || !known[ref] && !hashed.MatchString(tag) {
 				continue
 			}
-			k := Kept{Name: name, Ref: ref, State: Old, Bytes: one.Size, Created: time.Unix(one.Created, 0).UTC(), InUse: used[one.ID]}
+			k := Kept{Name: name, Ref: ref, State: Old, Bytes: one.Size, Created: time.Unix(one.Created, 0).UTC(), InUse: used[one.ID] || kept[ref], Serving: serving[one.ID]}
 			if known[ref] {
 				k.State = Current
 				delete(known, ref)

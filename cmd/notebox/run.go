@@ -28,11 +28,13 @@ the limits that the variables of notebox serve set.
   notebox run analysis.py --file data.csv --out results
   notebox run report.ipynb --notebook executed.ipynb --html report.html
 
-NOTEBOX_URL is a variable for --url, NOTEBOX_API_KEY for --api-key. Ctrl-C interrupts the code, twice leaves it.
+NOTEBOX_URL is a variable for --url, NOTEBOX_API_KEY for --api-key. Ctrl-C interrupts
+the code, twice leaves it.
 
 The exit status is 0 if the code ran, 1 if it raised, 2 for a mistake in the call,
 3 if the service or the engine failed, 124 after a timeout, 130 if it was
-interrupted, 137 if it was killed or out of memory, 141 at the limit of output.`
+interrupted, 137 if it was killed or out of memory, 141 at the limit of output,
+143 if this command was told to end (SIGTERM).`
 
 // runFlags are the flags of notebox run.
 type runFlags struct {

@@ -145,9 +145,9 @@ func hostConfig(l runner.Limits, runtime string, user, cores int) *container.Hos
 // /mnt/data which user it is.
 func folders(l runner.Limits, user int) map[string]string {
 	return map[string]string{
-		"/mnt/data":   tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", user, user)),
-		"/tmp":        tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
-		harnessFolder: tmpfs(harnessSize, harnessInodes, "mode=0755"),
+		runner.DataFolder: tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", user, user)),
+		"/tmp":            tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
+		harnessFolder:     tmpfs(harnessSize, harnessInodes, "mode=0755"),
 	}
 }
 

@@ -136,17 +136,20 @@ func TestList(t *testing.T) {
 	inUse.InUse, serving.InUse, serving.Serving = true, true, true
 	service := map[string]string{"notebox.service": "other"}
 	for desc, c := range map[string]struct {
-		container map[string]any
-		third     Kept
+		containers []any
+		third      Kept
 	}{
-		"anybody's":              {map[string]any{"ImageID": "c", "State": "running"}, inUse},
-		"a service's":            {map[string]any{"ImageID": "c", "State": "running", "Labels": service}, serving},
-		"one that has ended":     {map[string]any{"ImageID": "c", "State": "exited", "Labels": service}, inUse},
-		"one with packages":      {map[string]any{"ImageID": "x", "State": "running", "Labels": map[string]string{"notebox.service": "other", "notebox.base": "c"}}, serving},
-		"one of the current one": {map[string]any{"ImageID": "a", "State": "running", "Labels": service}, old(3, 2)},
+		"anybody's":              {[]any{map[string]any{"ImageID": "c", "State": "running"}}, inUse},
+		"a service's":            {[]any{map[string]any{"ImageID": "c", "State": "running", "Labels": service}}, serving},
+		"one that has ended":     {[]any{map[string]any{"ImageID": "c", "State": "exited", "Labels": service}}, inUse},
+		"one with packages":      {[]any{map[string]any{"ImageID": "x", "State": "running", "Labels": map[string]string{"notebox.service": "other", "notebox.base": "c"}}}, serving},
+		"one of the current one": {[]any{map[string]any{"ImageID": "a", "State": "running", "Labels": service}}, old(3, 2)},
+		"a session of before":    {[]any{map[string]any{"ImageID": "c", "State": "running", "Labels": service}, map[string]any{"ImageID": "a", "State": "running", "Labels": service}}, inUse},
 	} {
-		containers = []any{c.container}
-		require.Equal(t, append(now, old(4, 3), c.third, old(2, 1)), list(), desc)
+		containers = c.containers
+		got := list()
+		got[1].InUse = false // of the current one that is of no interest
+		require.Equal(t, append(now, old(4, 3), c.third, old(2, 1)), got, desc)
 	}
 
 	containers = nil
@@ -157,6 +160,7 @@ func TestList(t *testing.T) {
 	}
 	kept = old(4, 3)
 	kept.InUse = true
+	now[1].InUse = true // it is the same image
 	require.Equal(t, append(now, kept, old(3, 2), old(2, 1)), list("notebox/r:0000000000000004"))
 }
 

@@ -55,14 +55,16 @@ func (b *Builder) List(ctx context.Context, refs map[string]string, keep ...stri
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", unreached(err))
 	}
-	used, serving := map[string]bool{}, map[string]bool{}
-	for _, user := range users {
-		// Of a container with packages the language's image is the one below.
-		for _, id := range []string{user.ImageID, user.Labels[docker.LabelBase]} {
-			used[id] = true
-			serving[id] = serving[id] || user.State == container.StateRunning && user.Labels[docker.LabelService] != ""
-		}
+	names, known := map[string]string{}, map[string]bool{}
+	for name, ref := range refs {
+		repository, _, _ := strings.Cut(ref, ":")
+		names[repository], known[ref] = name, true
 	}
+	current := map[string]bool{}
+	for _, one := range found {
+		current[one.ID] = slices.ContainsFunc(one.RepoTags, func(ref string) bool { return known[ref] })
+	}
+	used, serving := inUse(users, current)
 	kept := map[string]bool{}
 	for _, name := range keep {
 		kept[name] = true
@@ -74,27 +76,21 @@ func (b *Builder) List(ctx context.Context, refs map[string]string, keep ...stri
 			return nil, fmt.Errorf("look at the image %s: %w", name, unreached(err))
 		}
 	}
-	names, known := map[string]string{}, map[string]bool{}
-	for name, ref := range refs {
-		repository, _, _ := strings.Cut(ref, ":")
-		names[repository], known[ref] = name, true
-	}
 	var all []Kept
 	for _, one := range found {
-		if slices.ContainsFunc(one.RepoTags, func(ref string) bool { return known[ref] }) {
-			// An old name of what is current is a name alone: nobody needs it but by itself.
-			used[one.ID], serving[one.ID] = false, false
-		}
 		for _, ref := range one.RepoTags {
 			repository, tag, _ := strings.Cut(ref, ":")
 			name, ours := names[repository]
 			if !ours || !known[ref] && !hashed.MatchString(tag) {
 				continue
 			}
-			k := Kept{Name: name, Ref: ref, State: Old, Bytes: one.Size, Created: time.Unix(one.Created, 0).UTC(), InUse: used[one.ID] || kept[ref], Serving: serving[one.ID]}
-			if known[ref] {
+			k := Kept{Name: name, Ref: ref, State: Old, Bytes: one.Size, Created: time.Unix(one.Created, 0).UTC(), InUse: used[one.ID], Serving: serving[one.ID]}
+			switch {
+			case known[ref]:
 				k.State = Current
 				delete(known, ref)
+			case current[one.ID]: // another name of it, which containers do not need
+				k.InUse, k.Serving = kept[ref], false
 			}
 			all = append(all, k)
 		}
@@ -114,6 +110,27 @@ func (b *Builder) List(ctx context.Context, refs map[string]string, keep ...stri
 		return cmp.Or(old(a)-old(b), cmp.Compare(a.Name, b.Name), b.Created.Compare(a.Created), cmp.Compare(a.Ref, b.Ref))
 	})
 	return all, nil
+}
+
+// inUse tells which images containers are made from, and which of these are of a notebox that
+// runs. The old images of one that also has current ones are of sessions that it has taken over.
+func inUse(all []container.Summary, current map[string]bool) (used, serving map[string]bool) {
+	used, serving = map[string]bool{}, map[string]bool{}
+	// Of a container with packages the language's image is the one below.
+	images := func(c container.Summary) []string { return []string{c.ImageID, c.Labels[docker.LabelBase]} }
+	updated := map[string]bool{}
+	for _, c := range all {
+		service := c.Labels[docker.LabelService]
+		updated[service] = updated[service] || slices.ContainsFunc(images(c), func(id string) bool { return current[id] })
+	}
+	for _, c := range all {
+		service := c.Labels[docker.LabelService]
+		for _, id := range images(c) {
+			used[id] = true
+			serving[id] = serving[id] || c.State == container.StateRunning && service != "" && !updated[service]
+		}
+	}
+	return used, serving
 }
 
 // ErrInUse says that a container is made from an image, or another image.

@@ -80,6 +80,31 @@ func TestNoteboxAlone(t *testing.T) {
 	require.NotContains(t, errs, "\n  complete ")
 }
 
+// TestWrongFlag: what is wrong is one line, and not lost in pages of help.
+func TestWrongFlag(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--nope"}, "flag provided but not defined: -nope; notebox -h lists the flags"},
+		{[]string{"serve", "--nope"}, "flag provided but not defined: -nope; notebox serve -h lists the flags"},
+		{[]string{"session", "open", "--ttl", "x"}, `invalid value "x" for flag -ttl: parse error; notebox session open -h lists the flags`},
+		{[]string{"run", "file.py", "--nope"}, "flag provided but not defined: -nope; notebox run -h lists the flags"},
+	} {
+		out, errs, code := notebox(t, nil, c.args...)
+		require.Equal(t, 2, code)
+		require.Empty(t, out)
+		require.Equal(t, "notebox: "+c.want+"\n", errs)
+	}
+	_, errs, code := notebox(t, nil, "run", "file.py", "-h")
+	require.Zero(t, code)
+	require.Contains(t, errs, "\n  -out folder ")
+	_, errs, code = notebox(t, nil, "session")
+	require.Zero(t, code)
+	require.Contains(t, errs, "\n  open ")
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	out, _, code := notebox(t, nil, "version")

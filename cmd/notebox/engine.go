@@ -40,10 +40,10 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	if old, err := p.engine.CgroupV1(ctx); err != nil {
 		return nil, err
 	} else if old {
-		p.log.Warn("the Docker host has cgroup v1: what sockets hold is outside a sandbox's limit of memory; SECURITY.md says how much that can be. cgroup v2 counts it")
+		p.log.Warn("the Docker host has cgroup v1: what sockets hold is outside a sandbox's limit of memory; cgroup v2 counts it")
 	}
 	for _, warning := range hostWarnings("/proc") {
-		p.log.Warn(warning + "; see SECURITY.md")
+		p.log.Warn(warning)
 	}
 	// The others are there from when their images are.
 	if err := p.engine.Ready(ctx, executor.EnvironmentOf(all[0])); err != nil {

@@ -3,12 +3,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"notebox/terminal"
@@ -62,13 +66,45 @@ func untilSignal() (ctx context.Context, stop func()) {
 
 func run(ctx context.Context, args []string) error {
 	c := command()
-	if err := c.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
+	var help bytes.Buffer // also written where a flag is wrong, of which the error says enough
+	holdHelp(c, &help)
+	err := c.Parse(args)
+	switch {
+	case err == nil:
+		err = c.Run(ctx)
+	case !errors.Is(err, flag.ErrHelp):
+		text, isFlag := strings.CutPrefix(err.Error(), "error parsing commandline arguments: ")
+		if isFlag {
+			err = fmt.Errorf("%s; %s -h lists the flags", text, called(c, args))
 		}
-		return exitError{usageStatus, err}
+		err = exitError{usageStatus, err}
 	}
-	return c.Run(ctx)
+	if errors.Is(err, flag.ErrHelp) {
+		_, _ = help.WriteTo(os.Stderr)
+	}
+	return err
+}
+
+// holdHelp has a command and those below it write their help to w.
+func holdHelp(c *ffcli.Command, w io.Writer) {
+	c.FlagSet.SetOutput(w)
+	for _, sub := range c.Subcommands {
+		holdHelp(sub, w)
+	}
+}
+
+// called is the command that is called with these arguments, as people write it.
+func called(c *ffcli.Command, args []string) string {
+	name := "notebox"
+	for _, arg := range args {
+		i := slices.IndexFunc(c.Subcommands, func(sub *ffcli.Command) bool { return strings.EqualFold(sub.Name, arg) })
+		if i < 0 {
+			break
+		}
+		c = c.Subcommands[i]
+		name += " " + c.Name
+	}
+	return name
 }
 
 func command() *ffcli.Command {
@@ -77,6 +113,7 @@ func command() *ffcli.Command {
 		ShortHelp:  "run code that somebody else wrote, in sandboxes",
 		LongHelp:   rootHelp,
 		UsageFunc:  rootUsage,
+		FlagSet:    flag.NewFlagSet("notebox", flag.ContinueOnError),
 		Subcommands: []*ffcli.Command{
 			runCommand(),
 			serveCommand(),

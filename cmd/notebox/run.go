@@ -109,8 +109,11 @@ func runCommand() *ffcli.Command {
 func interspersed(flags *flag.FlagSet, args []string) (all []string, err error) {
 	for len(args) > 0 {
 		all = append(all, args[0])
-		if err := flags.Parse(args[1:]); err != nil {
+		switch err := flags.Parse(args[1:]); {
+		case errors.Is(err, flag.ErrHelp):
 			return nil, err
+		case err != nil:
+			return nil, fmt.Errorf("%w; %s -h lists the flags", err, flags.Name())
 		}
 		args = flags.Args()
 	}

@@ -15,7 +15,7 @@ const serveHelp = `Each flag is also an environment variable, NOTEBOX_ and the f
 --max-body is NOTEBOX_MAX_BODY. notebox reads variables from a file .env in the
 current folder too, and flags from the file that --config names. If a flag is set
 several times, the command line counts first, then the environment, then .env, and
-the file last. docs/settings.md says more.`
+the file last. notebox config prints what is in force.`
 
 func serveCommand() *ffcli.Command {
 	var s settings

@@ -43,7 +43,7 @@ func sessionCommand() *ffcli.Command {
 		Subcommands: []*ffcli.Command{sessionOpen(), sessionList(), sessionRun(), sessionFiles(), sessionClose()},
 		Exec: func(_ context.Context, args []string) error {
 			if len(args) > 0 {
-				return exitError{int(script.Mistake), fmt.Errorf("notebox session has no %q", args[0])}
+				return exitError{int(script.Mistake), fmt.Errorf("notebox session has no %q; notebox session -h lists what it has", args[0])}
 			}
 			return flag.ErrHelp
 		},

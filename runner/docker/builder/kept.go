@@ -35,7 +35,7 @@ type Kept struct {
 	Bytes   int64     `json:"bytes"`   // what it has in common with others included
 	Created time.Time `json:"created"` // zero if it is missing
 	InUse   bool      `json:"in_use"`  // a container is made from it, or the caller keeps it
-	Serving bool      `json:"serving"` // a container of a notebox that runs is made from it
+	Serving bool      `json:"serving"` // a notebox of another version runs code in it
 }
 
 // hashed is a tag that is a hash of what an image is made of: no tag of anybody else's is.

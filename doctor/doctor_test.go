@@ -182,6 +182,10 @@ func TestImages(t *testing.T) {
 	r = doctor.Run(t.Context(), doctor.Images(e, []doctor.Language{of("jupyter", "gone:1")}), nil)
 	require.False(t, r.Works)
 	require.Equal(t, "JUPYTER has no image gone:1: no code runs without it", r.Checks[0].Message)
+	given := of("jupyter", "mine:1")
+	given.Given = true
+	r = doctor.Run(t.Context(), doctor.Images(e, []doctor.Language{given}), nil)
+	require.Contains(t, r.Checks[0].Mend, "docker pull mine:1")
 }
 
 type probed struct {

@@ -158,6 +158,7 @@ func (s *settings) languages() (all []doctor.Language, first environments.Enviro
 	for _, e := range found {
 		all = append(all, doctor.Language{
 			Environment: executor.EnvironmentOf(e), Limits: executor.LimitsOf(e, s.limits), Shown: e.DisplayName,
+			Given: s.image != "" && e.Image == s.image,
 		})
 	}
 	return all, found[0], nil

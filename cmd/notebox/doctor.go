@@ -34,6 +34,9 @@ status is 0 if a run works, and 1 if not.`
 // each id leaves a folder of control groups on the host.
 const doctorID = "notebox-doctor"
 
+// longestDoctor is longer than any doctor takes: what is older was left by one that was killed.
+const longestDoctor = 15 * time.Minute
+
 func doctorCommand() *ffcli.Command {
 	var s settings
 	flags := flag.NewFlagSet("notebox doctor", flag.ContinueOnError)
@@ -137,6 +140,7 @@ func (s *settings) engines(to *doctor.Sandboxes, modules []string) (daemon docto
 	closeAll = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
+		_, _ = engine.ReapOlder(ctx, longestDoctor) // without a daemon there is nothing to remove
 		return engine.Close(ctx)
 	}
 	if s.isolation != isolationContainer {

@@ -51,6 +51,9 @@ type ended struct{ signal syscall.Signal }
 
 func (e ended) Error() string { return e.signal.String() }
 
+// Is has what a context's end is about recognised as ever: some libraries return its cause.
+func (ended) Is(target error) bool { return target == context.Canceled }
+
 // untilSignal is a context that a signal to end ends. A second one ends the program at once.
 func untilSignal() (ctx context.Context, stop func()) {
 	ctx, end := context.WithCancelCause(context.Background())

@@ -27,7 +27,8 @@ var isPath = regexp.MustCompile(`(?i)^[./~]|\.tar$|\.tar\.|\.tgz$`)
 
 // Base makes sure that the daemon has the image that all are made from, and returns its name.
 // given is an image, or the path of a tar file, which holds a file system or what docker save
-// writes; "" is debian, from a registry if it is not there.
+// writes; "" is debian, from a registry if it is not there, or what a tar file brought before if
+// none answers.
 func (b *Builder) Base(ctx context.Context, given, debian string) (ref string, err error) {
 	info, err := os.Stat(given)
 	switch {
@@ -52,6 +53,10 @@ func (b *Builder) Base(ctx context.Context, given, debian string) (ref string, e
 	said, err := b.api.ImagePull(ctx, ref, image.PullOptions{})
 	if err == nil {
 		err = errors.Join(drain(said), said.Close())
+	}
+	if before, _ := b.Has(ctx, Imported); err != nil && given == "" && before {
+		b.say("%s cannot be pulled (%v): beginning with %s, which --base has brought before", ref, err, Imported)
+		return Imported, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("pull %s: %w; --base names an image that the daemon has, or a tar file of Debian trixie: mmdebstrap --variant=minbase trixie base.tar", ref, unreached(err))

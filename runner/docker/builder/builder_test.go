@@ -207,6 +207,8 @@ func TestBase(t *testing.T) {
 		{"Debian is there", "", "debian:1", "", "debian:1", "", nil},
 		{"Debian of a registry", "", "", `{"status":"Done"}`, "debian:1", "", []string{pull + " debian"}},
 		{"no registry", "", "", `{"error":"no such host"}`, "", "no such host; --base names an image", []string{pull + " debian"}},
+		{"no registry, and what a file brought before", "", Imported, `{"error":"no such host"}`, Imported, "", []string{pull + " debian"}},
+		{"no registry for what was named", "mine:2", Imported, `{"error":"no such host"}`, "", "no such host", []string{pull + " mine"}},
 		{"an image", "mine:2", "mine:2", "", "mine:2", "", nil},
 		{"an image of a registry", "mine:2", "", `{"status":"Done"}`, "mine:2", "", []string{pull + " mine"}},
 		{"a file system", tarFile(t, "etc/passwd", "./usr/bin/bash"), "", `{"status":"sha256:1"}`, Imported, "", []string{pull + " -"}},

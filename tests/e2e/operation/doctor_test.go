@@ -98,7 +98,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("no image", func(t *testing.T) {
 		r, code := diagnosis(t, nil, "--image", "notebox/none:1")
 		require.Equal(t, 1, code)
-		require.Contains(t, line(t, r, "image jupyter").Mend, "notebox image build")
+		require.Contains(t, line(t, r, "image jupyter").Mend, "notebox image build --tag notebox/none:1 jupyter")
 		require.Equal(t, 1, r.Count(doctor.Wrong), "%+v", r)
 	})
 	t.Run("storage is down", func(t *testing.T) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,4 +83,15 @@ func TestImageReference(t *testing.T) {
 	_, errs, code = notebox(t, []string{"NOTEBOX_ENVIRONMENTS_DIR=/none"}, "image", "list")
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "/none")
+}
+
+// TestGoIsAskedElsewhere: a go.mod of the folder where the program is called may name another
+// Go, which would be fetched and run.
+func TestGoIsAskedElsewhere(t *testing.T) {
+	bin, stranger := t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\nprintf '{\"GOPROXY\": \"%s %s %s\"}' \"$PWD\" \"$GOTOOLCHAIN\" \"$GOWORK\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(script), 0o755))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Chdir(stranger)
+	require.Contains(t, string(goSettings(t.Context())), "GOPROXY='/ local off'\n")
 }

@@ -24,8 +24,6 @@ type Links struct {
 	written map[string]string
 }
 
-const dataDir = "/mnt/data/"
-
 // Issue takes the links of a run.
 func (l *Links) Issue(r *tool.Result) {
 	if l.paths == nil {
@@ -138,12 +136,12 @@ func (l *Links) pathAt(text string, at int) (name, file, link string) {
 	rest := text[at:]
 	scheme := ""
 	for _, s := range []string{"sandbox://", "sandbox:"} {
-		if strings.HasPrefix(rest, s+dataDir) {
+		if strings.HasPrefix(rest, s+tool.DataFolder) {
 			scheme = s
 			break
 		}
 	}
-	if !strings.HasPrefix(rest[len(scheme):], dataDir) || scheme == "" && at > 0 && continues(text[at-1:at]) {
+	if !strings.HasPrefix(rest[len(scheme):], tool.DataFolder) || scheme == "" && at > 0 && continues(text[at-1:at]) {
 		return "", "", ""
 	}
 	for w, p := range l.written {

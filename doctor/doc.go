@@ -6,7 +6,8 @@
 //  2. Run makes the checks one after the other. What needs another thing that is wrong is
 //     skipped, so that one fault is one line to mend.
 //  3. The last checks are the truth: one has a cell started and looked at from outside for
-//     each of its walls, one runs a program in a sandbox and reads what it prints.
+//     each of its walls, or has a program in a container tell what it sees of them; one runs a
+//     program in a sandbox and reads what it prints.
 //
 // Nothing of a service that runs here is disturbed: no lock is taken, the sandboxes have a
 // service id of their own, and what a check makes, it removes.

@@ -128,10 +128,6 @@ func TestEngine(t *testing.T) {
 		message, mend string
 	}{
 		{"all is well", func(map[string]any) {}, "engine", doctor.OK, "Docker 20.10.24 (API 1.41) at tcp://", ""},
-		{"the clocks agree", func(map[string]any) {}, "clock", doctor.OK, "agree", ""},
-		{"the clock is behind", func(i map[string]any) { i["SystemTime"] = time.Now().Add(-time.Hour).Format(time.RFC3339Nano) }, "clock", doctor.Wrong, "1h0m0s behind this one", "NTP"},
-		{"the clock is ahead", func(i map[string]any) { i["SystemTime"] = time.Now().Add(30 * time.Second).Format(time.RFC3339Nano) }, "clock", doctor.Wrong, "30s ahead of this one", "NTP"},
-		{"no clock", func(i map[string]any) { delete(i, "SystemTime") }, "clock", doctor.Warning, "does not tell", "by hand"},
 		{"cgroup v2", func(map[string]any) {}, "cgroups", doctor.OK, "cgroup v2, driver systemd", ""},
 		{"cgroup v1", func(i map[string]any) { i["CgroupVersion"] = "1" }, "cgroups", doctor.Warning, "outside its limit of memory", "cgroup v2"},
 		{"no control groups", func(i map[string]any) { i["CgroupDriver"] = "none" }, "cgroups", doctor.Wrong, "cannot limit", "controllers"},
@@ -161,7 +157,15 @@ func TestNoDaemon(t *testing.T) {
 	require.Contains(t, found["engine"].Message, "dead.sock")
 	require.Contains(t, found["engine"].Mend, "systemctl start docker")
 	require.Equal(t, doctor.Skipped, found["image jupyter"].Level)
-	require.Equal(t, "Mend engine first.", found["clock"].Mend)
+	require.Equal(t, "Mend engine first.", found["cgroups"].Mend)
+	require.NotContains(t, found["engine"].Mend, "scripts/", "a binary has no checkout")
+	clock := lines(t, doctor.Clock(time.Time{}, doctor.DaemonClock(e)))["clock"]
+	require.Equal(t, doctor.Skipped, clock.Level)
+	require.Contains(t, clock.Message, "no answer: the daemon's (")
+
+	none := lines(t, doctor.Engine(doctor.NoDaemon{Why: errors.New("unable to parse docker host")}, runner.DefaultLimits())...)
+	require.Contains(t, none["engine"].Message, "unable to parse docker host")
+	require.Contains(t, none["engine"].Mend, "DOCKER_HOST")
 }
 
 func TestImages(t *testing.T) {
@@ -178,11 +182,20 @@ func TestImages(t *testing.T) {
 	r = doctor.Run(t.Context(), doctor.Images(e, []doctor.Language{of("jupyter", "gone:1")}), nil)
 	require.False(t, r.Works)
 	require.Equal(t, "JUPYTER has no image gone:1: no code runs without it", r.Checks[0].Message)
+	given := of("jupyter", "mine:1")
+	given.Given = true
+	r = doctor.Run(t.Context(), doctor.Images(e, []doctor.Language{given}), nil)
+	require.Contains(t, r.Checks[0].Mend, "docker pull mine:1")
 }
 
 type probed struct {
 	runner.Engine
 	err error
+}
+
+// Start fails: of what starts, tests/e2e/operation looks at the walls.
+func (p probed) Start(context.Context, runner.Environment, runner.Limits) (runner.Sandbox, error) {
+	return nil, errors.New("none starts")
 }
 
 func (p probed) Probe(context.Context, runner.Environment, runner.Limits) error { return p.err }
@@ -192,13 +205,13 @@ func TestNoCells(t *testing.T) {
 	t.Parallel()
 	missing := &cells.NoCells{Wall: "user_namespace", Why: errors.New("EPERM"), Do: "let unprivileged users have user namespaces"}
 	for _, required := range []bool{false, true} {
-		s := doctor.Sandboxes{Cells: probed{err: missing}, Required: required, Start: time.Minute}
+		s := doctor.Sandboxes{Containers: probed{}, Cells: probed{err: missing}, Required: required, Start: time.Minute}
 		found := lines(t, s.Checks()[0])[doctor.NameIsolation]
 		require.Contains(t, found.Message, "as the wall user_namespace of cells is missing: EPERM")
 		require.Contains(t, found.Mend, "let unprivileged users have user namespaces")
 		require.Equal(t, map[bool]doctor.Level{true: doctor.Wrong, false: doctor.Warning}[required], found.Level)
 	}
-	found := lines(t, doctor.Sandboxes{Start: time.Minute}.Checks()[0])[doctor.NameIsolation]
-	require.Equal(t, doctor.OK, found.Level)
-	require.Contains(t, found.Message, "--isolation container")
+	found := lines(t, doctor.Sandboxes{Containers: probed{}, Start: time.Minute}.Checks()[0])[doctor.NameIsolation]
+	require.Equal(t, doctor.Skipped, found.Level, "walls that nobody saw are not well")
+	require.Equal(t, "Mend run first.", found.Mend)
 }

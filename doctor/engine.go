@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"notebox/runner"
 	"notebox/runner/docker"
@@ -20,15 +19,25 @@ type Daemon interface {
 	Ready(ctx context.Context, env runner.Environment) error
 }
 
-// Names of checks that others come after.
+// Names of checks that others come after, or that callers look for.
 const (
+	NameSettings  = "settings"
 	NameEngine    = "engine"
 	NameIsolation = "isolation"
 )
 
-// maxSkew is by how much two clocks may differ: more than a slow call makes it seem, and less
-// than what a file's time or a link's end shows.
-const maxSkew = 5 * time.Second
+// NoDaemon is the Daemon of settings by which none can be asked. Why says what is wrong with
+// them.
+type NoDaemon struct{ Why error }
+
+// About implements Daemon.
+func (n NoDaemon) About(context.Context) (docker.About, error) { return docker.About{}, n.Why }
+
+// CanGive implements Daemon.
+func (n NoDaemon) CanGive(context.Context, runner.Limits) error { return n.Why }
+
+// Ready implements Daemon.
+func (n NoDaemon) Ready(context.Context, runner.Environment) error { return n.Why }
 
 // Engine are the checks of the daemon and of what its host can give.
 func Engine(d Daemon, limits runner.Limits) []Check {
@@ -46,7 +55,6 @@ func Engine(d Daemon, limits runner.Limits) []Check {
 			}
 			return ok("Docker %s (API %s) at %s, on %s, Linux %s", a.Version, a.API, a.Address, a.System, a.Kernel)
 		}},
-		of("clock", false, func() Finding { return clock(about) }),
 		of("cgroups", true, func() Finding { return groups(about) }),
 		of("runtime", true, func() Finding { return runtimeOf(about) }),
 		of("seccomp", false, func() Finding { return seccomp(about) }),
@@ -62,6 +70,9 @@ func Engine(d Daemon, limits runner.Limits) []Check {
 
 // unreached says why a daemon does not answer, as far as the error tells.
 func unreached(address string, err error) Finding {
+	if address == "" {
+		return wrong("Correct DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, or unset them.", "%s", words(err))
+	}
 	inner := err
 	if e := (*runner.Error)(nil); errors.As(err, &e) && e.Err != nil {
 		inner = e.Err
@@ -73,21 +84,7 @@ func unreached(address string, err error) Finding {
 	case errors.Is(err, context.DeadlineExceeded):
 		return wrong("Restart it: sudo systemctl restart docker.", "the Docker daemon at %s does not answer in time", address)
 	}
-	return wrong("Start it (sudo systemctl start docker; scripts/docker.sh installs one), or name another by DOCKER_HOST.", "no Docker daemon answers at %s: %s", address, text)
-}
-
-func clock(a docker.About) Finding {
-	switch skew := a.Behind; {
-	case a.Clock.IsZero():
-		return warning("Compare them by hand: docker info, date.", "the daemon does not tell its time")
-	case skew.Abs() > maxSkew:
-		side := "behind"
-		if skew < 0 {
-			side = "ahead of"
-		}
-		return wrong("Set both by NTP (timedatectl set-ntp true); after a laptop's sleep, restart Docker Desktop's machine. Links would end at a wrong time, and files have one.", "the daemon's clock is %s %s this one: %s", skew.Abs().Round(time.Second), side, a.Clock.Format(time.RFC3339))
-	}
-	return ok("the daemon's clock and this one agree within %s", maxSkew)
+	return wrong("Start it (sudo systemctl start docker), install Docker Engine if there is none, or name another daemon by DOCKER_HOST.", "no Docker daemon answers at %s: %s", address, text)
 }
 
 func groups(a docker.About) Finding {
@@ -95,7 +92,7 @@ func groups(a docker.About) Finding {
 	case !a.MemoryLimit || !a.PidsLimit || a.CgroupDriver == "none":
 		return wrong("Give the daemon the controllers memory, cpu and pids: on Debian boot with cgroup_enable=memory; rootless Docker needs cgroup v2 with systemd.", "the daemon cannot limit the memory and the processes of a sandbox")
 	case a.CgroupVersion == "1":
-		return warning("Boot the host with cgroup v2: systemd.unified_cgroup_hierarchy=1.", "cgroup v1, driver %s: what a sandbox's sockets hold is outside its limit of memory (SECURITY.md says how much that can be)", a.CgroupDriver)
+		return warning("Boot the host with cgroup v2: systemd.unified_cgroup_hierarchy=1.", "cgroup v1, driver %s: what a sandbox's sockets hold is outside its limit of memory", a.CgroupDriver)
 	}
 	return ok("cgroup v%s, driver %s", a.CgroupVersion, a.CgroupDriver)
 }

@@ -2,19 +2,17 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // State is the check of the folder of a service's own. Its lock is not touched: a service may
@@ -52,56 +50,6 @@ func nearest(folder string) string {
 		folder = filepath.Dir(folder)
 	}
 	return folder
-}
-
-// Place is a folder that something grows in.
-type Place struct{ Of, Folder string }
-
-// Free space of a disk, in bytes.
-const (
-	// fullBelow is what a run's files need: 512 MiB come back, by default, and its records.
-	fullBelow = 1 << 30
-	// lowBelow is what building Python's image needs, with all that is downloaded.
-	lowBelow = 8 << 30
-)
-
-// Disk is the check of the free space in folders of this host, and in the daemon's if that
-// is here. Those that are not there count by what is above them; a folder of "" is of another
-// host, and is passed over.
-func Disk(d Daemon, places ...Place) Check {
-	return Check{Name: "disk", Look: func(ctx context.Context) Finding {
-		places := slices.Clone(places)
-		if about, err := d.About(ctx); err == nil && strings.HasPrefix(about.Address, "unix://") {
-			places = append(places, Place{Of: "images", Folder: about.Folder})
-		}
-		var free, low, full []string
-		for _, p := range places {
-			if p.Folder == "" {
-				continue
-			}
-			var about unix.Statfs_t
-			if err := unix.Statfs(nearest(p.Folder), &about); err != nil {
-				continue
-			}
-			bytes := int64(about.Bavail) * int64(about.Bsize) //nolint:unconvert // its types differ by system
-			text := fmt.Sprintf("%s free for %s (%s)", bytesOf(bytes), p.Of, p.Folder)
-			switch {
-			case bytes < fullBelow:
-				full = append(full, text)
-			case bytes < lowBelow:
-				low = append(low, text)
-			}
-			free = append(free, text)
-		}
-		mend := "Remove what is not needed: notebox image prune, docker system prune, a shorter --retention; or move it to a larger disk."
-		switch {
-		case len(full) > 0:
-			return wrong(mend, "%s", strings.Join(full, "; "))
-		case len(low) > 0:
-			return warning(mend, "%s", strings.Join(low, "; "))
-		}
-		return ok("%s", strings.Join(free, "; "))
-	}}
 }
 
 // Port is the check of the address of --listen. refused is why serve would not take it, or
@@ -149,6 +97,10 @@ func answers(ctx context.Context, host, port string) bool {
 	return err == nil
 }
 
+// maxAnswer bounds what is read of an answer, bytes: a list of environments has some kilobytes.
+const maxAnswer = 1 << 20
+
+// isNotebox tells a notebox by its list of environments, or by how it refuses who has no key.
 func isNotebox(ctx context.Context, host, port string) bool {
 	ctx, cancel := context.WithTimeout(ctx, portWait)
 	defer cancel()
@@ -161,16 +113,24 @@ func isNotebox(ctx context.Context, host, port string) bool {
 		return false
 	}
 	defer res.Body.Close()
-	return res.StatusCode == http.StatusOK || strings.Contains(res.Header.Get("WWW-Authenticate"), `realm="notebox"`)
+	if res.StatusCode == http.StatusUnauthorized {
+		return strings.Contains(res.Header.Get("WWW-Authenticate"), `realm="notebox"`)
+	}
+	var answer struct {
+		Environments []struct{ Name, Kernel string }
+		Limits       map[string]any
+	}
+	err = json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&answer)
+	return err == nil && len(answer.Environments) > 0 && answer.Environments[0].Kernel != "" && answer.Limits != nil
 }
 
 // Settings is the check of what the flags and variables say. bad is why serve would refuse
-// them, or nil; doubts are what it would log.
-func Settings(bad error, doubts []string) Check {
-	return Check{Name: "settings", Vital: true, Look: func(context.Context) Finding {
+// them; doubts are what it would log.
+func Settings(bad []error, doubts []string) Check {
+	return Check{Name: NameSettings, Vital: true, Look: func(context.Context) Finding {
 		switch {
-		case bad != nil:
-			return wrong("Correct the setting; notebox config says where it comes from.", "%s", words(bad))
+		case len(bad) > 0:
+			return wrong("Correct what the message names, where it says that it stands; notebox serve -h lists what can be set.", "%s", words(errors.Join(bad...)))
 		case len(doubts) > 0:
 			return warning("Correct the name, or remove the variable.", "%s", strings.Join(doubts, "; "))
 		}
@@ -184,6 +144,6 @@ func Kernel(warnings []string) Check {
 		if len(warnings) == 0 {
 			return ok("no setting of this host's lets one sandbox disturb others")
 		}
-		return warning("Set what the message names; SECURITY.md says why.", "%s", strings.Join(warnings, "; "))
+		return warning("Set what the message names.", "%s", strings.Join(warnings, "; "))
 	}}
 }

@@ -33,13 +33,14 @@ func TestStorage(t *testing.T) {
 		{"a folder", "file://" + folder, doctor.OK, "written to file://" + folder, ""},
 		{"one that is not there", "file://" + folder + "/new/a/b", doctor.OK, "removed", ""},
 		{"no folder", "file://" + file, doctor.Wrong, "file", "--storage"},
-		{"a cloud that is down", "s3://bucket?region=x&path_style=true&endpoint=http://" + dead.Addr().String(), doctor.Wrong, "", "docs/files.md"},
-		{"no store", "nonsense", doctor.Wrong, "nonsense", "docs/files.md"},
+		{"a cloud that is down", "s3://bucket?region=x&path_style=true&endpoint=http://" + dead.Addr().String(), doctor.Wrong, "", "AWS_ACCESS_KEY_ID"},
+		{"no store", "nonsense", doctor.Wrong, "nonsense", "file:///folder"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			t.Parallel()
 			variables := map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-			found := lines(t, doctor.Storage(storage.Options{URL: c.url, Getenv: func(name string) string { return variables[name] }}))["storage"]
+			check, _ := doctor.Storage(storage.Options{URL: c.url, Getenv: func(name string) string { return variables[name] }})
+			found := lines(t, check)["storage"]
 			require.Equal(t, c.level, found.Level, found)
 			require.Contains(t, found.Message, c.message)
 			require.Contains(t, found.Mend, c.mend)
@@ -88,6 +89,11 @@ func TestPort(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	defer own.Close()
+	serves := func(text string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
 	for _, c := range []struct {
 		desc, address string
 		refused       error
@@ -96,6 +102,9 @@ func TestPort(t *testing.T) {
 	}{
 		{"free", "127.0.0.1:0", nil, doctor.OK, "is free"},
 		{"a notebox's", own.Listener.Addr().String(), nil, doctor.OK, "a notebox answers"},
+		{"a notebox's that everybody may use", serves(`{"environments": [{"name": "jupyter", "kernel": "python3"}], "limits": {"cpus": 1}}`), nil, doctor.OK, "a notebox answers"},
+		{"a page's", serves("<title>nginx</title>"), nil, doctor.Wrong, "another program answers"},
+		{"another API's", serves(`{"environments": [{"name": "production"}]}`), nil, doctor.Wrong, "another program answers"},
 		{"another program's", other.Addr().String(), nil, doctor.Wrong, "another program answers"},
 		{"not this machine's", "192.0.2.1:0", nil, doctor.Wrong, "192.0.2.1"},
 		{"refused", "0.0.0.0:8080", errors.New("only loopback"), doctor.Wrong, "only loopback"},
@@ -119,21 +128,25 @@ func TestKeys(t *testing.T) {
 	}
 	line := access.NamedEntry("alice", access.Limits{}, access.SecretOf(access.NewKey())).String() + "\n"
 	for _, c := range []struct {
-		desc, path string
-		everybody  bool
-		level      doctor.Level
-		message    string
+		desc, path       string
+		everybody, first bool
+		level            doctor.Level
+		message          string
 	}{
-		{"none", "", false, doctor.OK, "only this machine"},
-		{"none, and everybody", "", true, doctor.Warning, "whoever reaches"},
-		{"one", write("good", line, 0o600), false, doctor.OK, "good: 1"},
-		{"one that others may read", write("open", line, 0o644), false, doctor.Warning, "others may read"},
-		{"not there", folder + "/none", false, doctor.Wrong, "no such file"},
-		{"empty", write("empty", "\n", 0o600), false, doctor.Wrong, "key"},
-		{"no line of it", write("bad", "alice sha256:x\n", 0o600), false, doctor.Wrong, "line 1"},
+		{"none", "", false, false, doctor.OK, "only this machine"},
+		{"none, and everybody", "", true, false, doctor.Warning, "whoever reaches"},
+		{"one", write("good", line, 0o600), false, false, doctor.OK, "good: 1"},
+		{"one that others may read", write("open", line, 0o644), false, false, doctor.Warning, "others may read"},
+		{"not there", folder + "/none", false, false, doctor.Wrong, "no such file"},
+		{"empty", write("empty", "\n", 0o600), false, false, doctor.Wrong, "key"},
+		{"not there, and serve makes it", folder + "/none", false, true, doctor.OK, "by --first-key notebox serve makes one"},
+		{"empty, and serve fills it", write("new", "", 0o600), false, true, doctor.OK, "by --first-key"},
+		{"one that is there, and serve would", write("old", line, 0o600), false, true, doctor.OK, "old: 1"},
+		{"not there, nor its folder", folder + "/a/b", false, true, doctor.Wrong, "there is no folder"},
+		{"no line of it", write("bad", "alice sha256:x\n", 0o600), false, false, doctor.Wrong, "line 1"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
-			found := lines(t, doctor.Keys(c.path, c.everybody))["keys"]
+			found := lines(t, doctor.Keys(c.path, c.everybody, c.first))["keys"]
 			require.Equal(t, c.level, found.Level, found)
 			require.Contains(t, found.Message, c.message)
 		})
@@ -143,8 +156,8 @@ func TestKeys(t *testing.T) {
 func TestDiskAndWarnings(t *testing.T) {
 	e := daemon(t, func(map[string]any) {})
 	found := lines(t, doctor.Disk(e, doctor.Place{Of: "state", Folder: t.TempDir() + "/new"}), doctor.Settings(nil, []string{"a doubt"}), doctor.Kernel([]string{"file-max"}))
-	require.Regexp(t, `^\d+(\.\d)? [GM]iB free for state \(`, found["disk"].Message)
+	require.Regexp(t, `^\d+(\.\d)? [GM]iB free for state \(.*the daemon's images are on another machine`, found["disk"].Message)
 	require.Equal(t, doctor.Warning, found["settings"].Level)
 	require.Equal(t, "file-max", found["kernel"].Message)
-	require.Equal(t, doctor.Wrong, lines(t, doctor.Settings(errors.New("--pids is out of range"), nil))["settings"].Level)
+	require.Equal(t, doctor.Wrong, lines(t, doctor.Settings([]error{errors.New("--pids is out of range")}, nil))["settings"].Level)
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"notebox/runner"
 )
@@ -14,6 +15,8 @@ type Language struct {
 	Limits runner.Limits
 	// Shown is its name for people.
 	Shown string
+	// Given is that --image names its image.
+	Given bool
 }
 
 // Images are the checks of each language's image. The first language is the one that is
@@ -38,6 +41,9 @@ func ImageName(l Language) string { return "image " + l.Environment.Name }
 func image(ctx context.Context, d Daemon, l Language, needed bool) Finding {
 	err := d.Ready(ctx, l.Environment)
 	mend := "Build it: notebox image build " + l.Environment.Name + "."
+	if l.Given {
+		mend = fmt.Sprintf("--image names it: fetch it (docker pull %s), build it (notebox image build --tag %[1]s %s), or leave --image out.", l.Environment.Image, l.Environment.Name)
+	}
 	switch {
 	case errors.Is(err, runner.ErrNoImage) && needed:
 		return wrong(mend, "%s has no image %s: no code runs without it", l.Shown, l.Environment.Image)

@@ -3,20 +3,29 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"notebox/access"
 )
 
 // Keys is the check of the file of API keys. path may be "": there are none then, and only
-// this machine is let in unless everybody is.
-func Keys(path string, everybody bool) Check {
+// this machine is let in unless everybody is. makesFirst is that the service makes a key where
+// there is none.
+func Keys(path string, everybody, makesFirst bool) Check {
 	return Check{Name: "keys", Look: func(context.Context) Finding {
 		switch {
 		case path == "" && everybody:
 			return warning("Make a key (notebox key -file keys NAME) and set --api-keys-file.", "--no-auth: whoever reaches the service may run code")
 		case path == "":
 			return ok("no API keys: only this machine is served")
+		}
+		info, err := os.Stat(path)
+		if makesFirst && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
+			return firstKey(path)
 		}
 		var said bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&said, nil))
@@ -33,4 +42,13 @@ func Keys(path string, everybody bool) Check {
 		}
 		return ok("callers in %s: %d", path, n)
 	}}
+}
+
+// firstKey is the finding of a file that the service is to write its first key to.
+func firstKey(path string) Finding {
+	folder := filepath.Dir(path)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return wrong("Make the folder, which notebox serve does not.", "--first-key makes a key in %s, and there is no folder %s", path, folder)
+	}
+	return ok("no API key yet: by --first-key notebox serve makes one in %s, and shows it once", path)
 }

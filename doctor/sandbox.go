@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"notebox/notebook"
@@ -38,26 +39,28 @@ type Sandboxes struct {
 
 // Checks find out what isolation there truly is, and run a program in it.
 func (s Sandboxes) Checks() []Check {
-	engine := s.Containers
-	inside := "a container"
-	after := []string{NameEngine, "runtime", "limits", ImageName(s.Language)}
+	var inCells atomic.Bool // a look that was given up may still set it
+	after := []string{NameSettings, NameEngine, "runtime", "limits", ImageName(s.Language)}
 	patience := s.Start + DefaultPatience
 	return []Check{
-		{Name: NameIsolation, Vital: s.Required, After: after, Patience: patience, Look: func(ctx context.Context) Finding {
+		{Name: NameIsolation, Vital: s.Required, After: after, Patience: 2 * patience, Look: func(ctx context.Context) Finding {
 			if s.Cells == nil {
-				return ok("containers, by --isolation container: each run has one of its own")
+				return s.containers(ctx, ok("containers, by --isolation container: each run has one of its own"))
 			}
-			ctx, cancel := context.WithTimeout(ctx, s.Start)
+			probe, cancel := context.WithTimeout(ctx, s.Start)
 			defer cancel()
-			err := s.Cells.Probe(ctx, s.Language.Environment, s.Language.Limits)
+			err := s.Cells.Probe(probe, s.Language.Environment, s.Language.Limits)
 			if err == nil {
-				engine, inside = s.Cells, "a cell"
+				inCells.Store(true)
 				return ok("cells: the walls %s are around one; --isolation container is the stronger wall", strings.Join(cells.Walls(), ", "))
 			}
-			return noCells(err, s.Required)
+			return s.containers(ctx, noCells(err, s.Required))
 		}},
 		{Name: "run", Vital: true, After: after, Patience: patience, Look: func(ctx context.Context) Finding {
-			return s.run(ctx, engine, inside)
+			if inCells.Load() {
+				return s.run(ctx, s.Cells, "a cell")
+			}
+			return s.run(ctx, s.Containers, "a container")
 		}},
 	}
 }
@@ -83,9 +86,25 @@ const (
 )
 
 func (s Sandboxes) run(ctx context.Context, engine runner.Engine, inside string) Finding {
-	book, err := notebook.New([]string{program}, s.Kernel)
+	began := time.Now()
+	said, out, err := s.execute(ctx, engine, program)
+	took := time.Since(began).Round(time.Millisecond)
+	switch {
+	case err != nil:
+		return wrong("See the daemon's log (journalctl -u docker), or try another --sandbox-runtime.", "%s does not run in %s: %s", program, inside, words(err))
+	case out.Status != runner.StatusOK:
+		return wrong("Look at --memory, --pids and --timeout: a sandbox may have too little.", "%s in %s ended with the status %s", program, inside, out.Status)
+	case said != printed:
+		return wrong("Build the image anew: notebox image build --force.", "%s in %s printed %q", program, inside, said)
+	}
+	return ok("%s ran in %s: %s, of which %s were its start", program, inside, took, out.Usage.Queue.Round(time.Millisecond))
+}
+
+// execute runs a program in a sandbox of its own, and returns what it prints.
+func (s Sandboxes) execute(ctx context.Context, engine runner.Engine, code string) (said string, out *runner.Outcome, err error) {
+	book, err := notebook.New([]string{code}, s.Kernel)
 	if err != nil {
-		return wrong("Tell the developers.", "%s", words(err))
+		return "", nil, err
 	}
 	p := pool.New(engine, pool.Options{Limits: s.Language.Limits, MaxSandboxes: 1, StartTimeout: s.Start})
 	defer func() {
@@ -94,20 +113,10 @@ func (s Sandboxes) run(ctx context.Context, engine runner.Engine, inside string)
 		_ = p.Close(ctx) // what it cannot remove ends by itself
 	}()
 	seen := new(text)
-	began := time.Now()
-	out, err := p.Run(ctx, runner.Spec{
+	out, err = p.Run(ctx, runner.Spec{
 		ID: "doctor", Environment: s.Language.Environment, Notebook: book, StopOnError: true, Limits: s.Language.Limits,
 	}, seen)
-	took := time.Since(began).Round(time.Millisecond)
-	switch {
-	case err != nil:
-		return wrong("See the daemon's log (journalctl -u docker), or try another --sandbox-runtime.", "%s does not run in %s: %s", program, inside, words(err))
-	case out.Status != runner.StatusOK:
-		return wrong("Look at --memory, --pids and --timeout: a sandbox may have too little.", "%s in %s ended with the status %s", program, inside, out.Status)
-	case seen.String() != printed:
-		return wrong("Build the image anew: notebox image build --force.", "%s in %s printed %q", program, inside, seen.String())
-	}
-	return ok("%s ran in %s: %s, of which %s were its start", program, inside, took, out.Usage.Queue.Round(time.Millisecond))
+	return seen.String(), out, err
 }
 
 // text is a Sink that keeps what a run prints. The program writes no files.
@@ -116,8 +125,8 @@ type text struct {
 	b  bytes.Buffer
 }
 
-// maxText is more than the program prints.
-const maxText = 1 << 10
+// maxText is more than the programs print, in bytes.
+const maxText = 4 << 10
 
 func (t *text) Output(e runner.Event) {
 	var output struct {

@@ -9,20 +9,23 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"notebox/storage"
 )
 
 // Storage is the check that writes, reads and removes one object. Links are not looked at:
-// o.KeyFile is left alone.
-func Storage(o storage.Options) Check {
+// o.KeyFile is left alone. The clock is that of a store in a cloud, and may be asked after the
+// check; nil if the store is none.
+func Storage(o storage.Options) (check Check, clock *OtherClock) {
 	o.KeyFile = ""
-	return Check{Name: "storage", Vital: true, Look: func(ctx context.Context) Finding {
+	var address atomic.Pointer[string] // of a cloud
+	check = Check{Name: "storage", Vital: true, Look: func(ctx context.Context) Finding {
 		folder := FolderOf(o.URL)
 		there := nearest(folder)
 		store, err := storage.Open(ctx, o)
 		if err != nil {
-			return wrong(mendStorage(folder), "%s", words(err))
+			return wrong(mendStorage(o.URL), "%s", words(err))
 		}
 		defer func() {
 			store.Close()
@@ -33,10 +36,27 @@ func Storage(o storage.Options) Check {
 				}
 			}
 		}()
+		if link, _, err := store.Link(ctx, "doctor/none.txt", ""); err == nil {
+			address.CompareAndSwap(nil, &link) // the host alone is of interest
+		}
 		if failed := roundTrip(ctx, store); failed != "" {
-			return wrong(mendStorage(folder), "%s: %s", store.Name(), failed)
+			return wrong(mendStorage(o.URL), "%s: %s", store.Name(), failed)
 		}
 		return ok("an object was written to %s, read and removed", store.Name())
+	}}
+	u, err := url.Parse(o.URL)
+	if err != nil || variablesOf[u.Scheme] == "" {
+		return check, nil
+	}
+	if endpoint := u.Query().Get("endpoint"); endpoint != "" {
+		address.Store(&endpoint)
+	}
+	const of = "the store's"
+	return check, &OtherClock{Of: of, Read: func(ctx context.Context) (Reading, error) {
+		if at := address.Load(); at != nil {
+			return WebClock(of, *at).Read(ctx)
+		}
+		return Reading{}, errors.New("its address is not known")
 	}}
 }
 
@@ -49,11 +69,23 @@ func FolderOf(storageURL string) string {
 	return filepath.FromSlash(u.Path)
 }
 
-func mendStorage(folder string) string {
-	if folder != "" {
+// variablesOf are the variables that a store in a cloud takes its credentials from, by the
+// scheme of its URL.
+var variablesOf = map[string]string{
+	"azblob": "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+	"s3":     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the machine's role",
+	"gs":     "GOOGLE_APPLICATION_CREDENTIALS, or the machine's own account",
+}
+
+func mendStorage(storageURL string) string {
+	scheme, _, _ := strings.Cut(storageURL, "://")
+	if folder := FolderOf(storageURL); folder != "" {
 		return "Let this user write to " + folder + ", free space there, or name another place by --storage."
 	}
-	return "See whether the address, the credentials and the network are right: docs/files.md says which variables a store reads."
+	if variables := variablesOf[strings.ToLower(scheme)]; variables != "" {
+		return "See whether the server runs, its address in --storage and the network are right, and the credentials: " + variables + ". A cloud also refuses what comes from a wrong clock."
+	}
+	return "Set --storage to file:///folder, azblob://container, s3://bucket?region=… or gs://bucket."
 }
 
 // roundTrip says what failed, or "".

@@ -49,7 +49,7 @@ func Supervisor(arch string) ([]byte, error) {
 	}
 	raw, err := supervisors.ReadFile(path.Join(supervisor, "built", name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("this program was built without a supervisor of cells: make build, in a checkout, makes one that has it")
+		return nil, errors.New("this program was compiled without the supervisor of cells, which its releases have: name one by --supervisor")
 	}
 	if err != nil {
 		return nil, err
@@ -62,9 +62,8 @@ func Supervisor(arch string) ([]byte, error) {
 }
 
 // BuildContext writes the tar file that an image is built from: what its hash is over, and
-// the program of the supervisor. dir is a folder of the
-// operator's own environments, or "". The image of Base has debian as the image that it is
-// made from, DebianImage if that is "".
+// the program of the supervisor. dir is a folder of the operator's own environments, or "". The
+// image of Base has debian as the image that it is made from, DebianImage if that is "".
 //
 // The same sources give the same names, modes and contents, so that what a daemon keeps of
 // one build serves another.

@@ -15,7 +15,7 @@ import (
 )
 
 // DataDir is where inputs are put and created files are found in a sandbox.
-const DataDir = "/mnt/data/"
+const DataDir = runner.DataFolder + "/"
 
 // Bounds on the files of one request.
 const (

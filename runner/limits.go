@@ -2,6 +2,9 @@ package runner
 
 import "time"
 
+// DataFolder is where code in a sandbox runs, and finds and leaves its files.
+const DataFolder = "/mnt/data"
+
 // Limits of one run. All sizes are bytes. The zero value of a field is not "no
 // limit": DefaultLimits fills every one.
 type Limits struct {

@@ -111,9 +111,12 @@ func links(r Result, text string) (lines []string) {
 	return lines
 }
 
+// DataFolder is where the paths of a run's files begin.
+const DataFolder = "/mnt/data/"
+
 // oneLine keeps a hostile name from looking like more than a name.
 func oneLine(name string) string {
-	name = strings.TrimPrefix(path.Clean("/"+strings.TrimPrefix(name, "/")), "/mnt/data/")
+	name = strings.TrimPrefix(path.Clean("/"+strings.TrimPrefix(name, "/")), DataFolder)
 	return strings.Join(strings.Fields(strings.Trim(name, "/")), " ")
 }
 

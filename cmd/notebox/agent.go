@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"notebox/agent"
@@ -72,7 +71,7 @@ func (p *program) openAgent() (*ask.Config, error) {
 	if p.settings.agent.model.name == provider.Off {
 		return nil, nil
 	}
-	getenv, err := withFile(os.Getenv, ".env")
+	getenv, err := withFile(os.Getenv, dotenv)
 	if err != nil {
 		return nil, err
 	}
@@ -94,18 +93,9 @@ func (p *program) openAgent() (*ask.Config, error) {
 // withFile looks a variable up in the environment, and then in a file of variables,
 // which need not be there.
 func withFile(getenv func(string) string, name string) (func(string) string, error) {
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return getenv, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
 	variables := map[string]string{}
-	err = parseDotenv(file, func(name, value string) error { variables[name] = value; return nil })
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := readDotenv(name, func(name, value string) error { variables[name] = value; return nil }); err != nil {
+		return nil, err
 	}
 	return func(name string) string {
 		if value := getenv(name); value != "" {

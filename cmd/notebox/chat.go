@@ -171,7 +171,7 @@ func (c *chat) agent(ctx context.Context) (*agent.Agent, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	getenv, err := withFile(os.Getenv, ".env")
+	getenv, err := withFile(os.Getenv, dotenv)
 	if err != nil {
 		return nil, "", err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/cmd/notebox/internal/completion"
+	"notebox/doctor"
 )
 
 // asProgram is the variable with which the test's own binary is notebox.
@@ -79,6 +80,31 @@ func TestNoteboxAlone(t *testing.T) {
 	require.NotContains(t, errs, "\n  complete ")
 }
 
+// TestWrongFlag: what is wrong is one line, and not lost in pages of help.
+func TestWrongFlag(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--nope"}, "flag provided but not defined: -nope; notebox -h lists the flags"},
+		{[]string{"serve", "--nope"}, "flag provided but not defined: -nope; notebox serve -h lists the flags"},
+		{[]string{"session", "open", "--ttl", "x"}, `invalid value "x" for flag -ttl: parse error; notebox session open -h lists the flags`},
+		{[]string{"run", "file.py", "--nope"}, "flag provided but not defined: -nope; notebox run -h lists the flags"},
+	} {
+		out, errs, code := notebox(t, nil, c.args...)
+		require.Equal(t, 2, code)
+		require.Empty(t, out)
+		require.Equal(t, "notebox: "+c.want+"\n", errs)
+	}
+	_, errs, code := notebox(t, nil, "run", "file.py", "-h")
+	require.Zero(t, code)
+	require.Contains(t, errs, "\n  -out folder ")
+	_, errs, code = notebox(t, nil, "session")
+	require.Zero(t, code)
+	require.Contains(t, errs, "\n  open ")
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	out, _, code := notebox(t, nil, "version")
@@ -116,7 +142,7 @@ func TestConfigInForce(t *testing.T) {
 		"allow-origin":   {Value: "https://a,https://b", From: fromFlag},
 		"timeout":        {Value: "20s", From: fromVariable},
 		"config":         {Value: "notebox.conf", From: fromVariable},
-		"storage":        {Value: "s3://b?access_key=xxxxx&region=x", From: fromVariable},
+		"storage":        {Value: "s3://b?region=x&access_key=xxxxx", From: fromVariable},
 		"pids":           {Value: "100", From: fromDotenv},
 		"drain":          {Value: "5s", From: fromConfig},
 		"model-base-url": {Value: "https://xxxxx@models/v1", From: fromConfig},
@@ -137,6 +163,71 @@ func TestConfigInForce(t *testing.T) {
 	_, errs, code = noteboxIn(t, folder, nil, "config", "--memory", "much")
 	require.NotZero(t, code)
 	require.Contains(t, errs, "memory")
+	_, errs, code = noteboxIn(t, folder, []string{"NOTEBOX_CPUS=many", "NOTEBOX_MEMORY=much"}, "config")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "NOTEBOX_CPUS=many")
+	require.Contains(t, errs, "NOTEBOX_MEMORY=much", "all that is wrong is told at once")
+}
+
+// TestHideSecrets: nothing that signs in is shown, wherever in a value it stands.
+func TestHideSecrets(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ desc, value, want string }{
+		{"nothing", "127.0.0.1:8080", "127.0.0.1:8080"},
+		{"a list of hosts", "a.example:443,b.example", "a.example:443,b.example"},
+		{"a URL", "https://host:8080/v1?region=x", "https://host:8080/v1?region=x"},
+		{"a password", "https://me:hush@host/v1", "https://xxxxx@host/v1"},
+		{"a name alone may be a token", "https://hush@host/v1", "https://xxxxx@host/v1"},
+		{"capitals", "HTTPS://me:hush@host/v1", "HTTPS://xxxxx@host/v1"},
+		{"a list", "https://a:hush@x,HTTP://b:hush@y/z,https://w", "https://xxxxx@x,HTTP://xxxxx@y/z,https://w"},
+		{"a list with blanks", "https://a:hush@x, https://b:hush@y", "https://xxxxx@x, https://xxxxx@y"},
+		{"a comma in a password", "https://me:hu,hush@host", "https://xxxxx@host"},
+		{"a slash in a password", "https://me:1/hush@host", "https://xxxxx@host"},
+		{"an at in a password", "https://me:hush@hush@host", "https://xxxxx@host"},
+		{"a blank in a password", "https://me:hu hush@host", "https://xxxxx@host"},
+		{"no URL after all", "https://me:hush%zz@[host", "https://xxxxx@[host"},
+		{"without a scheme", "me:hush@host:8080,https://a:hush@x", "xxxxx@host:8080,https://xxxxx@x"},
+		{"a query", "s3://b?region=x&Access_Key=hush&x-amz-Signature=hush", "s3://b?region=x&Access_Key=xxxxx&x-amz-Signature=xxxxx"},
+		{"a query in a list", "https://a?sig=hush,https://b?token=hush&c=d", "https://a?sig=xxxxx,https://b?token=xxxxx&c=d"},
+		{"an escaped name", "https://a?%73ig=hush", "https://a?%73ig=xxxxx"},
+		{"semicolons", "https://a?b=c;token=hush", "https://a?b=c&token=xxxxx"},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			t.Parallel()
+			got := hideSecrets(c.value)
+			require.Equal(t, c.want, got)
+			require.NotContains(t, got, "hush")
+		})
+	}
+}
+
+// TestDoctorOfBadSettings: values that cannot be are one line of the report, and do not end it.
+func TestDoctorOfBadSettings(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, ".env"), []byte("NOTEBOX_DRAIN=soon\nno variable\nNOTEBOX_LISTEN=127.0.0.1:0\n"), 0o600))
+	out, errs, code := noteboxIn(t, folder, []string{
+		"DOCKER_HOST=nonsense", "NOTEBOX_PIDS=few", "NOTEBOX_CONFIG=none.conf", "NOTEBOX_ENVIRONMENTS_DIR=/none",
+	}, "doctor", "--json")
+	require.Equal(t, 1, code, errs)
+	require.Equal(t, "notebox: no run works here\n", errs)
+	var r doctor.Report
+	require.NoError(t, json.Unmarshal([]byte(out), &r), out)
+	require.False(t, r.Works)
+	require.Equal(t, "settings", r.Checks[0].Check)
+	require.Equal(t, doctor.Wrong, r.Checks[0].Level)
+	for _, want := range []string{"NOTEBOX_PIDS=few", ".env: line 1: NOTEBOX_DRAIN=soon", "line 2 is not NAME=value", "none.conf", "--environments-dir: stat /none"} {
+		require.Contains(t, r.Checks[0].Message, want)
+	}
+	require.NotContains(t, r.Checks[0].Message, "out of range", "one fault is told once")
+	require.NotEmpty(t, r.Checks[0].Mend)
+	require.Equal(t, "engine", r.Checks[1].Check)
+	require.Contains(t, r.Checks[1].Message, "nonsense")
+	for _, line := range r.Checks {
+		if line.Check == "port" {
+			require.Equal(t, doctor.OK, line.Level, "the good lines of the file are heeded: %+v", line)
+		}
+	}
 }
 
 // TestShellsComplete types a line and Tab into real shells.

@@ -97,7 +97,7 @@ func (d *discordBot) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	getenv, err := withFile(os.Getenv, ".env")
+	getenv, err := withFile(os.Getenv, dotenv)
 	if err != nil {
 		return err
 	}

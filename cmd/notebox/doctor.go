@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/peterbourgon/ff/v3/ffcli"
 
@@ -26,11 +27,15 @@ at its walls, and runs print(42) in it. Each line is ok, a warning, wrong or ski
 and says how to mend it.
 
 It takes the flags, variables and files of notebox serve, and disturbs no service that
-runs. The exit status is 0 if a run works, and 1 if not.`
+runs. A variable or a file with a value that cannot be is one of the lines. The exit
+status is 0 if a run works, and 1 if not.`
 
 // doctorID is the service id of doctor's sandboxes. It is no service's, and always the same:
 // each id leaves a folder of control groups on the host.
 const doctorID = "notebox-doctor"
+
+// longestDoctor is longer than any doctor takes: what is older was left by one that was killed.
+const longestDoctor = 15 * time.Minute
 
 func doctorCommand() *ffcli.Command {
 	var s settings
@@ -44,27 +49,22 @@ func doctorCommand() *ffcli.Command {
 		LongHelp:   doctorHelp,
 		UsageFunc:  withoutFlags,
 		FlagSet:    flags,
-		Options:    variableOptions(),
 		Exec: func(ctx context.Context, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unexpected argument %q", args[0])
 			}
-			if err := readConfig(flags, s.config); err != nil {
-				return err
-			}
+			_, bad := readEach(flags, &s)
 			var doubts warnings
-			warnOfVariables(slog.New(&doubts), flags, os.Environ(), ".env")
-			return s.diagnose(ctx, os.Stdout, *asJSON, doubts.lines)
+			warnOfVariables(slog.New(&doubts), flags, os.Environ(), dotenv)
+			return s.diagnose(ctx, os.Stdout, *asJSON, bad, doubts.lines)
 		},
 	}
 }
 
-// diagnose prints what it finds, and returns an error if no run works.
-func (s *settings) diagnose(ctx context.Context, out io.Writer, asJSON bool, doubts []string) (err error) {
-	checks, closeAll, err := s.checks(doubts)
-	if err != nil {
-		return err
-	}
+// diagnose prints what it finds, and returns an error if no run works. bad is why the settings
+// cannot all be in force, doubts are what serve would log of them.
+func (s *settings) diagnose(ctx context.Context, out io.Writer, asJSON bool, bad []error, doubts []string) (err error) {
+	checks, closeAll := s.checks(bad, doubts)
 	defer func() { err = errors.Join(err, closeAll()) }()
 	tell := func(line doctor.Line) { writeLine(out, line) }
 	if asJSON {
@@ -83,48 +83,73 @@ func (s *settings) diagnose(ctx context.Context, out io.Writer, asJSON bool, dou
 }
 
 // checks are all, in an order in which the first that is wrong is the one to mend first.
-func (s *settings) checks(doubts []string) (all []doctor.Check, closeAll func() error, err error) {
-	bad := errors.Join(s.check(), docker.Check(s.limits))
-	languages, first, err := s.languages()
-	if err != nil {
-		return nil, nil, err
+func (s *settings) checks(bad []error, doubts []string) (all []doctor.Check, closeAll func() error) {
+	for _, err := range []error{s.check(), docker.Check(s.limits)} {
+		if err != nil {
+			bad = append(bad, err)
+		}
 	}
-	quiet := slog.New(slog.DiscardHandler)
-	engine, err := docker.New(docker.Options{ServiceID: doctorID, Runtime: s.runtime, Users: docker.Users(s.users), Log: quiet})
-	if err != nil {
-		return nil, nil, err
+	languages, first, err := s.languages()
+	if err != nil { // of the operator's own; the program's are there
+		bad = append(bad, fmt.Errorf("--environments-dir: %w", err))
+		s.environmentsDir = ""
+		if languages, first, err = s.languages(); err != nil {
+			panic(err) // they are part of the program
+		}
 	}
 	sandboxes := doctor.Sandboxes{
-		Containers: engine, Required: s.isolation == isolationCell,
-		Language: languages[0], Kernel: executor.KernelOf(&first), Start: s.startTimeout,
+		Required: s.isolation == isolationCell, Language: languages[0], Kernel: executor.KernelOf(&first), Start: s.startTimeout,
 	}
+	daemon, closeAll := s.engines(&sandboxes, first.Kernel.WarmUp)
+	store, storeClock := doctor.Storage(storage.Options{URL: s.storageURL, ServeFiles: s.serveFiles, TTL: s.urlTTL})
+	clocks := []doctor.OtherClock{doctor.DaemonClock(daemon)}
+	if storeClock != nil {
+		clocks = append(clocks, *storeClock)
+	}
+	if s.publicURL != "" {
+		clocks = append(clocks, doctor.WebClock("that of --public-url", s.publicURL))
+	}
+	made, _ := time.Parse(time.RFC3339, readBuild().Time) // zero if nobody knows
+
+	all = append(all, doctor.Settings(bad, doubts))
+	all = append(all, doctor.Engine(daemon, languages[0].Limits)...)
+	all = append(all, doctor.Images(daemon, languages)...)
+	all = append(all,
+		store,
+		doctor.Clock(made, clocks...),
+		doctor.State(s.stateDir),
+		doctor.Disk(daemon,
+			doctor.Place{Of: "files", Folder: doctor.FolderOf(s.storageURL)},
+			doctor.Place{Of: "state and uploads", Folder: s.stateDir},
+		),
+		doctor.Port(s.listen, server.CheckListen(s.listen, s.apiKeysFile != "", s.noAuth)),
+		doctor.Keys(s.apiKeysFile, s.noAuth, s.firstKey),
+		doctor.Kernel(hostWarnings("/proc")),
+	)
+	return append(all, sandboxes.Checks()...), closeAll
+}
+
+// engines are those that serve would have, which warm up these modules.
+func (s *settings) engines(to *doctor.Sandboxes, modules []string) (daemon doctor.Daemon, closeAll func() error) {
+	quiet := slog.New(slog.DiscardHandler)
+	engine, err := docker.New(docker.Options{ServiceID: doctorID, Fleeting: true, Runtime: s.runtime, Users: docker.Users(s.users), Log: quiet})
+	if err != nil {
+		return doctor.NoDaemon{Why: err}, func() error { return nil }
+	}
+	to.Containers = engine
 	closeAll = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
+		_, _ = engine.ReapOlder(ctx, longestDoctor) // without a daemon there is nothing to remove
 		return engine.Close(ctx)
 	}
 	if s.isolation != isolationContainer {
-		modules := func(string) []string { return first.Kernel.WarmUp }
-		inCells := cells.New(engine, cells.Options{Modules: modules, Log: quiet})
-		sandboxes.Cells = inCells
+		inCells := cells.New(engine, cells.Options{Modules: func(string) []string { return modules }, Log: quiet})
+		to.Cells = inCells
 		host := closeAll
 		closeAll = func() error { return errors.Join(inCells.Close(), host()) }
 	}
-	all = append(all, doctor.Settings(bad, doubts))
-	all = append(all, doctor.Engine(engine, languages[0].Limits)...)
-	all = append(all, doctor.Images(engine, languages)...)
-	all = append(all,
-		doctor.Storage(storage.Options{URL: s.storageURL, ServeFiles: s.serveFiles, TTL: s.urlTTL}),
-		doctor.State(s.stateDir),
-		doctor.Disk(engine,
-			doctor.Place{Of: "storage", Folder: doctor.FolderOf(s.storageURL)},
-			doctor.Place{Of: "state", Folder: s.stateDir},
-		),
-		doctor.Port(s.listen, server.CheckListen(s.listen, s.apiKeysFile != "", s.noAuth)),
-		doctor.Keys(s.apiKeysFile, s.noAuth),
-		doctor.Kernel(hostWarnings("/proc")),
-	)
-	return append(all, sandboxes.Checks()...), closeAll, nil
+	return engine, closeAll
 }
 
 // languages are those of serve, the default one first.
@@ -137,6 +162,7 @@ func (s *settings) languages() (all []doctor.Language, first environments.Enviro
 	for _, e := range found {
 		all = append(all, doctor.Language{
 			Environment: executor.EnvironmentOf(e), Limits: executor.LimitsOf(e, s.limits), Shown: e.DisplayName,
+			Given: s.image != "" && e.Image == s.image,
 		})
 	}
 	return all, found[0], nil

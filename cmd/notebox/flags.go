@@ -106,7 +106,7 @@ func (s *settings) registerFirst(f *flag.FlagSet) {
 	s.storageURL = "file://" + filepath.ToSlash(filepath.Join(xdg.DataHome, "notebox", "files"))
 	f.StringVar(&s.stateDir, "state-dir", "", "Keep the service's id, the secret of its links and uploads under way in this `folder`, which no other service may use. (default: $XDG_STATE_HOME/notebox)")
 	s.stateDir = filepath.Join(xdg.StateHome, "notebox")
-	f.StringVar(&s.environmentsDir, "environments-dir", "", "Offer the languages in this `folder` too, one folder each; docs/environments.md says how.")
+	f.StringVar(&s.environmentsDir, "environments-dir", "", "Offer the languages in this `folder` too, one folder each.")
 }
 
 func (s *settings) registerRequests(f *flag.FlagSet) {
@@ -227,7 +227,9 @@ func (s *size) Set(text string) error {
 	if err == nil && n <= 0 {
 		err = fmt.Errorf("not above zero")
 	}
-	*s = size(n)
+	if err == nil {
+		*s = size(n)
+	}
 	return err
 }
 

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
@@ -21,7 +24,7 @@ func imageCommand() *ffcli.Command {
 	q.Register(f)
 	return &ffcli.Command{
 		Name:        "image",
-		ShortUsage:  "notebox image [flags] [LANGUAGE] | build | list | prune",
+		ShortUsage:  "notebox image [flags] [LANGUAGE]\n  notebox image build | list | prune",
 		ShortHelp:   "build, list and remove the images of languages",
 		LongHelp:    imageHelp,
 		FlagSet:     f,
@@ -29,6 +32,17 @@ func imageCommand() *ffcli.Command {
 		Exec: func(_ context.Context, args []string) error {
 			if err := ownEnvironments(&q.Dir); err != nil {
 				return err
+			}
+			if len(args) == 1 && !q.Base && !q.List {
+				all, err := environments.Load(q.Dir)
+				if err != nil {
+					return err
+				}
+				e, err := environmentOf(all, args[0])
+				if err != nil {
+					return fmt.Errorf("%w; the commands are build, list and prune", err)
+				}
+				args[0] = e.Name
 			}
 			return q.Answer(os.Stdout, args)
 		},
@@ -49,4 +63,16 @@ func ownEnvironments(dir *string) error {
 	var f flag.FlagSet
 	registerEnvironments(&f, dir)
 	return ff.Parse(&f, nil, ff.WithEnvVarPrefix("NOTEBOX")) // not by a file .env: the folder may be a stranger's
+}
+
+// environmentOf is the environment of a language, by its own name, the language's or an alias.
+func environmentOf(all []environments.Environment, name string) (environments.Environment, error) {
+	var known []string
+	for _, e := range all {
+		if e.Name == name || strings.EqualFold(e.Language, name) || slices.Contains(e.Aliases, strings.ToLower(name)) {
+			return e, nil
+		}
+		known = append(known, e.Name)
+	}
+	return environments.Environment{}, fmt.Errorf("no language %q; there is: %s", name, strings.Join(known, ", "))
 }

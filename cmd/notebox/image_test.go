@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,7 +38,7 @@ func TestImagesThatAreWanted(t *testing.T) {
 		{desc: "all", build: imageBuild{all: true}, want: []string{"jupyter", "bash", "go", "javascript", "r"}},
 		{desc: "all, and one", build: imageBuild{all: true}, names: []string{"r"}, err: "name none"},
 		{desc: "a tag for two", build: imageBuild{tag: "x:1"}, names: []string{"r", "go"}, err: "name one language"},
-		{desc: "unknown", names: []string{"cobol"}, err: `no environment "cobol"; there is: jupyter, bash`},
+		{desc: "unknown", names: []string{"cobol"}, err: `no language "cobol"; there is: jupyter, bash`},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			found, err := c.build.wanted(all, c.names)
@@ -62,15 +64,34 @@ func TestImageReference(t *testing.T) {
 	out, _, code := notebox(t, nil, "image")
 	require.Zero(t, code)
 	require.Equal(t, all[0].Image+"\n", out)
+	for _, name := range []string{"python", "Python", "jupyter"} {
+		out, _, code = notebox(t, nil, "image", name)
+		require.Zero(t, code)
+		require.Equal(t, all[0].Image+"\n", out)
+	}
+	_, errs, code := notebox(t, nil, "image", "cobol")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, `no language "cobol"`)
 	out, _, code = notebox(t, nil, "image", "r")
 	require.Zero(t, code)
 	require.Regexp(t, `^notebox/r:[0-9a-f]{16}\n$`, out)
 	out, _, _ = notebox(t, nil, "image", "--list")
 	require.Equal(t, "jupyter\nbash\ngo\njavascript\nr\n", out)
-	_, errs, code := notebox(t, []string{"DOCKER_HOST=unix:///none.sock"}, "image", "build")
+	_, errs, code = notebox(t, []string{"DOCKER_HOST=unix:///none.sock"}, "image", "build")
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "notebox doctor says more")
 	_, errs, code = notebox(t, []string{"NOTEBOX_ENVIRONMENTS_DIR=/none"}, "image", "list")
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "/none")
+}
+
+// TestGoIsAskedElsewhere: a go.mod of the folder where the program is called may name another
+// Go, which would be fetched and run.
+func TestGoIsAskedElsewhere(t *testing.T) {
+	bin, stranger := t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\nprintf '{\"GOPROXY\": \"%s %s %s\"}' \"$PWD\" \"$GOTOOLCHAIN\" \"$GOWORK\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(script), 0o755))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Chdir(stranger)
+	require.Contains(t, string(goSettings(t.Context())), "GOPROXY='/ local off'\n")
 }

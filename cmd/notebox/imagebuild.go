@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/peterbourgon/ff/v3/ffcli"
 
@@ -25,7 +24,7 @@ image. It needs a Docker daemon with BuildKit (18.09 or later), and no docker cl
 
 The image that all are made from is debian:trixie-slim of the daemon, else of the
 registry; --base names another one, or a tar file: a file system of Debian trixie, as
-mmdebstrap makes it, or what docker save writes.`
+mmdebstrap makes it, or what docker save writes. With --base, what is there is built anew.`
 
 // imageBuild are the flags of notebox image build.
 type imageBuild struct {
@@ -55,7 +54,13 @@ func imageBuildCommand() *ffcli.Command {
 		ShortHelp:  "build images of languages",
 		LongHelp:   imageBuildHelp,
 		FlagSet:    f,
-		Exec:       func(ctx context.Context, args []string) error { return b.run(ctx, os.Stdout, os.Stderr, args) },
+		Exec: func(ctx context.Context, args []string) error {
+			names, err := interspersed(f, args)
+			if err != nil {
+				return exitError{usageStatus, err}
+			}
+			return b.run(ctx, os.Stdout, os.Stderr, names)
+		},
 	}
 }
 
@@ -111,17 +116,10 @@ func (b *imageBuild) wanted(all []environments.Environment, names []string) (out
 		}
 	}
 	for _, name := range names {
-		i := slices.IndexFunc(all, func(e environments.Environment) bool {
-			return e.Name == name || strings.EqualFold(e.Language, name) || slices.Contains(e.Aliases, strings.ToLower(name))
-		})
-		if i < 0 {
-			var known []string
-			for _, e := range all {
-				known = append(known, e.Name)
-			}
-			return nil, fmt.Errorf("no environment %q; there is: %s", name, strings.Join(known, ", "))
+		e, err := environmentOf(all, name)
+		if err != nil {
+			return nil, err
 		}
-		e := all[i]
 		if e.ImageOf != "" {
 			e = all[slices.IndexFunc(all, func(o environments.Environment) bool { return o.Name == e.ImageOf })]
 		}
@@ -132,13 +130,16 @@ func (b *imageBuild) wanted(all []environments.Environment, names []string) (out
 	return out, nil
 }
 
+// again reports whether also what is there is built: it may be made from another base.
+func (b *imageBuild) again() bool { return b.force || b.anew || b.base != "" }
+
 // one builds the image of an environment, unless it is there.
 func (b *imageBuild) one(ctx context.Context, e environments.Environment) error {
 	there, err := b.builder.Has(ctx, e.Image)
 	if err != nil {
 		return err
 	}
-	if there && !b.force && !b.anew && b.tag == "" {
+	if there && !b.again() && b.tag == "" {
 		fmt.Fprintln(b.progress, e.Image, "is there")
 		return nil
 	}
@@ -162,7 +163,7 @@ func (b *imageBuild) makeBase(ctx context.Context) (ref string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if !there || b.force || b.anew {
+	if !there || b.again() {
 		debian, err := b.builder.Base(ctx, b.base, environments.DebianImage)
 		if err != nil {
 			return "", err

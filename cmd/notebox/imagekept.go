@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/docker/go-units"
@@ -17,9 +18,11 @@ import (
 )
 
 const imagePruneHelp = `Removes images of languages that other versions of notebox have built, and prints what it
-removes. What a container is made from stays, and so does what this program runs code in.
-An image of another checkout, or of a service of another version on the same daemon, is
-an old one too: --dry-run shows first what would go.`
+removes. What a container is made from stays, and so does what this program runs code in,
+NOTEBOX_IMAGE included.
+
+While a notebox of another version runs code on the same daemon nothing is removed, as it
+may need each of these images: end it first, or say --force. --dry-run shows what would go.`
 
 func imageListCommand() *ffcli.Command {
 	f := flag.NewFlagSet("notebox image list", flag.ContinueOnError)
@@ -47,14 +50,18 @@ func imagePruneCommand() *ffcli.Command {
 	var dir string
 	registerEnvironments(f, &dir)
 	dry := f.Bool("dry-run", false, "Remove nothing, and print what would be removed.")
+	force := f.Bool("force", false, "Remove them also while a notebox of another version runs.")
 	return &ffcli.Command{
 		Name:       "prune",
-		ShortUsage: "notebox image prune [--dry-run]",
+		ShortUsage: "notebox image prune [--dry-run] [--force]",
 		ShortHelp:  "remove images that other versions of notebox have built",
 		LongHelp:   imagePruneHelp,
 		FlagSet:    f,
 		Exec: func(ctx context.Context, _ []string) error {
 			return withImages(ctx, dir, func(b *builder.Builder, all []builder.Kept) error {
+				if i := slices.IndexFunc(all, func(k builder.Kept) bool { return k.State == builder.Old && k.Serving }); i >= 0 && !*force && !*dry {
+					return fmt.Errorf("a notebox of another version runs code in %s, and may need other old images too: end it first, or say --force; nothing was removed", all[i].Ref)
+				}
 				return prune(ctx, b, all, *dry, os.Stdout)
 			})
 		},
@@ -84,7 +91,11 @@ func withImages(ctx context.Context, dir string, use func(*builder.Builder, []bu
 		return err
 	}
 	defer b.Close()
-	kept, err := b.List(ctx, refs)
+	var keep []string
+	if image := os.Getenv(variableOf("image")); image != "" { // that serve runs Python in
+		keep = append(keep, image)
+	}
+	kept, err := b.List(ctx, refs, keep...)
 	if err != nil {
 		return err
 	}
@@ -121,7 +132,11 @@ func writeImages(w io.Writer, all []builder.Kept) error {
 		if k.State != builder.Missing {
 			size, created = units.HumanSize(float64(k.Bytes)), k.Created.Local().Format("2006-01-02 15:04")
 		}
-		if k.InUse && k.State == builder.Old {
+		switch {
+		case k.State != builder.Old:
+		case k.Serving:
+			state += ", a notebox runs it"
+		case k.InUse:
 			state += ", in use"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", k.Name, k.Ref, state, size, created)

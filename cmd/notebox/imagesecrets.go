@@ -86,7 +86,11 @@ func goSettings(ctx context.Context) []byte {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if said, err := exec.CommandContext(ctx, "go", append([]string{"env", "-json"}, goVariables...)...).Output(); err == nil {
+	c := exec.CommandContext(ctx, "go", append([]string{"env", "-json"}, goVariables...)...)
+	// In a folder that is nobody's: a go.mod or go.work of the one where this program was called
+	// may name another Go, which would be fetched and run.
+	c.Dir, c.Env = "/", append(os.Environ(), "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=")
+	if said, err := c.Output(); err == nil {
 		_ = json.Unmarshal(said, &values) // else the variables stand
 	}
 	var out bytes.Buffer

@@ -1,11 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/peterbourgon/ff/v3"
 	"github.com/peterbourgon/ff/v3/ffcli"
 )
 
@@ -27,7 +27,7 @@ shown.`
 const (
 	fromFlag     = "flag"
 	fromVariable = "variable"
-	fromDotenv   = ".env"
+	fromDotenv   = dotenv
 	fromConfig   = "config file"
 	fromDefault  = "default"
 )
@@ -80,30 +80,12 @@ func withoutFlags(c *ffcli.Command) string {
 	return ffcli.DefaultUsageFunc(&short) + "\nnotebox serve -h lists the flags of serve.\n"
 }
 
-// inForce reads what serve reads, in its order, and notes what each step has set.
+// inForce is each setting of serve.
 func inForce(flags *flag.FlagSet, s *settings) ([]setting, error) {
-	from := map[string]string{}
-	note := func(source string) {
-		flags.Visit(func(f *flag.Flag) {
-			if from[f.Name] == "" {
-				from[f.Name] = source
-			}
-		})
+	from, bad := readEach(flags, s)
+	if len(bad) > 0 {
+		return nil, errors.Join(bad...)
 	}
-	note(fromFlag)
-	if err := ff.Parse(flags, nil, ff.WithEnvVarPrefix("NOTEBOX")); err != nil {
-		return nil, err
-	}
-	note(fromVariable)
-	if err := ff.Parse(flags, nil, variableOptions()...); err != nil {
-		return nil, err
-	}
-	note(fromDotenv)
-	if err := readConfig(flags, s.config); err != nil {
-		return nil, err
-	}
-	note(fromConfig)
-
 	var own flag.FlagSet
 	new(settings).register(&own)
 	var all []setting
@@ -118,6 +100,51 @@ func inForce(flags *flag.FlagSet, s *settings) ([]setting, error) {
 	return all, nil
 }
 
+// readEach reads what serve reads, in its order, and says where the value of each flag comes
+// from. It goes on where serve would end, and returns all that is wrong.
+func readEach(flags *flag.FlagSet, s *settings) (from map[string]string, bad []error) {
+	from = map[string]string{}
+	note := func(source string, err error) {
+		flags.Visit(func(f *flag.Flag) {
+			if from[f.Name] == "" {
+				from[f.Name] = source
+			}
+		})
+		if err != nil {
+			bad = append(bad, err)
+		}
+	}
+	note(fromFlag, nil)
+	set := func(f *flag.Flag, name, value string) error {
+		err := flags.Set(f.Name, value)
+		if err == nil {
+			return nil
+		}
+		_ = flags.Set(f.Name, f.DefValue) // which Set has lost
+		return fmt.Errorf("%s=%s: %w", name, hideSecrets(value), err)
+	}
+	byVariable := map[string]*flag.Flag{}
+	flags.VisitAll(func(f *flag.Flag) {
+		variable := variableOf(f.Name)
+		byVariable[variable] = f
+		if value := os.Getenv(variable); value != "" && from[f.Name] == "" {
+			if err := set(f, "variable "+variable, value); err != nil {
+				bad = append(bad, err)
+			}
+		}
+	})
+	note(fromVariable, nil)
+	note(fromDotenv, readDotenv(dotenv, func(name, value string) error {
+		f := cmp.Or(flags.Lookup(name), byVariable[name])
+		if f == nil || from[f.Name] != "" { // another program's, or set otherwise
+			return nil
+		}
+		return set(f, name, value)
+	}))
+	note(fromConfig, readConfig(flags, s.config))
+	return from, bad
+}
+
 // ruleAtEnd is how a flag's help says a default that depends on the machine.
 var ruleAtEnd = regexp.MustCompile(`\(default: (.*)\)$`)
 
@@ -129,42 +156,6 @@ func defaultOf(f *flag.Flag, value string) (text string, later bool) {
 		return rule[1], true
 	}
 	return value, false
-}
-
-var (
-	// address is a URL in a value, alone or in a list.
-	address = regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^\s,]+`)
-	// secretName is a name in a URL's query whose value signs in.
-	secretName = regexp.MustCompile(`(?i)sig|key|token|secret|pass|credential`)
-)
-
-// hidden stands for a secret.
-const hidden = "xxxxx"
-
-// hideSecrets takes out of each URL what signs in.
-func hideSecrets(value string) string {
-	return address.ReplaceAllStringFunc(value, func(text string) string {
-		u, err := url.Parse(text)
-		if err != nil {
-			return hidden
-		}
-		if u.User != nil {
-			u.User = url.User(hidden)
-		}
-		if query := u.Query(); len(query) > 0 {
-			changed := false
-			for name := range query {
-				if secretName.MatchString(name) {
-					query.Set(name, hidden)
-					changed = true
-				}
-			}
-			if changed {
-				u.RawQuery = query.Encode()
-			}
-		}
-		return u.String()
-	})
 }
 
 // writeSettings prints a table.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -43,8 +42,5 @@ func introduce(_ context.Context, args []string) error {
 func rootUsage(c *ffcli.Command) string {
 	shown := *c
 	shown.Subcommands = slices.DeleteFunc(slices.Clone(c.Subcommands), func(s *ffcli.Command) bool { return s.ShortHelp == "" })
-	if shown.FlagSet == nil {
-		shown.FlagSet = new(flag.FlagSet)
-	}
 	return ffcli.DefaultUsageFunc(&shown)
 }

@@ -28,11 +28,13 @@ the limits that the variables of notebox serve set.
   notebox run analysis.py --file data.csv --out results
   notebox run report.ipynb --notebook executed.ipynb --html report.html
 
-NOTEBOX_URL is a variable for --url, NOTEBOX_API_KEY for --api-key. Ctrl-C interrupts the code, twice leaves it.
+NOTEBOX_URL is a variable for --url, NOTEBOX_API_KEY for --api-key. Ctrl-C interrupts
+the code, twice leaves it.
 
 The exit status is 0 if the code ran, 1 if it raised, 2 for a mistake in the call,
 3 if the service or the engine failed, 124 after a timeout, 130 if it was
-interrupted, 137 if it was killed or out of memory, 141 at the limit of output.`
+interrupted, 137 if it was killed or out of memory, 141 at the limit of output,
+143 if this command was told to end (SIGTERM).`
 
 // runFlags are the flags of notebox run.
 type runFlags struct {
@@ -107,8 +109,11 @@ func runCommand() *ffcli.Command {
 func interspersed(flags *flag.FlagSet, args []string) (all []string, err error) {
 	for len(args) > 0 {
 		all = append(all, args[0])
-		if err := flags.Parse(args[1:]); err != nil {
+		switch err := flags.Parse(args[1:]); {
+		case errors.Is(err, flag.ErrHelp):
 			return nil, err
+		case err != nil:
+			return nil, fmt.Errorf("%w; %s -h lists the flags", err, flags.Name())
 		}
 		args = flags.Args()
 	}

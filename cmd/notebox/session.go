@@ -43,7 +43,7 @@ func sessionCommand() *ffcli.Command {
 		Subcommands: []*ffcli.Command{sessionOpen(), sessionList(), sessionRun(), sessionFiles(), sessionClose()},
 		Exec: func(_ context.Context, args []string) error {
 			if len(args) > 0 {
-				return exitError{int(script.Mistake), fmt.Errorf("notebox session has no %q", args[0])}
+				return exitError{int(script.Mistake), fmt.Errorf("notebox session has no %q; notebox session -h lists what it has", args[0])}
 			}
 			return flag.ErrHelp
 		},
@@ -234,7 +234,7 @@ func listFiles(ctx context.Context, notebox *client.Client, session string) erro
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, f := range list.Files {
-		fmt.Fprintf(table, "%s\t%s\t %s\n", units.HumanSize(float64(f.Bytes)), f.ModifiedAt.Local().Format(time.DateTime), terminal.DefuseLine(strings.TrimPrefix(f.Path, script.DataFolder)))
+		fmt.Fprintf(table, "%s\t%s\t %s\n", units.HumanSize(float64(f.Bytes)), f.ModifiedAt.Local().Format(time.DateTime), terminal.DefuseLine(strings.TrimPrefix(f.Path, client.DataFolder)))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"log/slog"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,16 +24,13 @@ var serviceLinks = regexp.MustCompile(`^NOTEBOX_(\w+_)?(SERVICE_HOST|SERVICE_POR
 
 // warnOfVariables logs each variable of the environment and of a file that begins as those of
 // flags do, and is none: it is passed over, and may be a misspelt one.
-func warnOfVariables(log *slog.Logger, flags *flag.FlagSet, environ []string, dotenv string) {
+func warnOfVariables(log *slog.Logger, flags *flag.FlagSet, environ []string, file string) {
 	own := variablesOf(flags)
 	known := slices.Concat(own, variablesOf(chatCommand().FlagSet), variablesOf(discordCommand().FlagSet))
-	if file, err := os.Open(dotenv); err == nil {
-		defer file.Close()
-		_ = parseDotenv(file, func(name, value string) error { // a line that is none has ended the start
-			environ = append(environ, name+"="+value)
-			return nil
-		})
-	}
+	_ = readDotenv(file, func(name, value string) error { // a line that is none has been told of
+		environ = append(environ, name+"="+value)
+		return nil
+	})
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		switch {

@@ -115,7 +115,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 }
 
 func (e *Engine) labels(id string, env runner.Environment) map[string]string {
-	return map[string]string{labelService: e.options.ServiceID, labelSandbox: id, labelEnvironment: env.Name}
+	return map[string]string{LabelService: e.options.ServiceID, labelSandbox: id, labelEnvironment: env.Name}
 }
 
 // begin has start make a container by a new name. If it does so too late, or fails, what it

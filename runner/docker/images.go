@@ -25,7 +25,7 @@ import (
 // The labels of an image with packages, beside those of the container that it was made of.
 const (
 	labelLayer    = "notebox.layer"    // its own name
-	labelBase     = "notebox.base"     // the ID of the image below
+	LabelBase     = "notebox.base"     // the ID of the image below
 	labelPackages = "notebox.packages" // JSON
 	labelBytes    = "notebox.bytes"    // of contents
 )
@@ -98,7 +98,7 @@ func (i *Images) read(about image.InspectResponse) (one dependencies.Image, ours
 	one.Base, one.Used = about.ID, about.Metadata.LastTagTime
 	if about.Config != nil && about.Config.Labels[labelLayer] != "" {
 		l := about.Config.Labels
-		one.Layer, one.Environment, one.Base = l[labelLayer], l[labelEnvironment], l[labelBase]
+		one.Layer, one.Environment, one.Base = l[labelLayer], l[labelEnvironment], l[LabelBase]
 		one.Ref = i.prefix + one.Layer
 		one.Bytes, _ = strconv.ParseInt(l[labelBytes], 10, 64)
 		_ = json.Unmarshal([]byte(l[labelPackages]), &one.Packages) // Commit has written it
@@ -130,11 +130,11 @@ func (i *Images) Commit(ctx context.Context, base, name string, content io.Reade
 	var created error
 	defer func() { i.engine.removeCreated(made, created) }()
 	created = i.engine.create(ctx, made, &container.Config{Image: base, NetworkDisabled: true, Labels: map[string]string{
-		labelService:     i.engine.options.ServiceID,
+		LabelService:     i.engine.options.ServiceID,
 		labelSandbox:     id,
 		labelEnvironment: l.Environment,
 		labelLayer:       name,
-		labelBase:        l.Base,
+		LabelBase:        l.Base,
 		labelPackages:    string(packages),
 		labelBytes:       strconv.FormatInt(l.Bytes, 10),
 	}}, &container.HostConfig{NetworkMode: "none"})
@@ -167,7 +167,7 @@ func (i *Images) Forget(ctx context.Context, name string) error { return i.untag
 func (i *Images) Sweep(ctx context.Context) error {
 	found, err := i.engine.api.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(
 		filters.Arg("dangling", "true"),
-		filters.Arg("label", labelService+"="+i.engine.options.ServiceID),
+		filters.Arg("label", LabelService+"="+i.engine.options.ServiceID),
 		filters.Arg("label", labelLayer),
 	)})
 	if err != nil {

@@ -81,7 +81,7 @@ func (e *Engine) runs(ctx context.Context, name string) error {
 		return runner.ErrNoSandbox
 	case err != nil:
 		return fmt.Errorf("inspect container: %w", err)
-	case have.Config == nil || have.Config.Labels[labelService] != e.options.ServiceID:
+	case have.Config == nil || have.Config.Labels[LabelService] != e.options.ServiceID:
 		return fmt.Errorf("%w: it is another service's", runner.ErrNoSandbox)
 	case have.State == nil || !have.State.Running || have.State.Paused || have.State.Restarting || have.State.Dead:
 		return fmt.Errorf("%w: it does not run", runner.ErrNoSandbox)

@@ -14,9 +14,9 @@ import (
 	"notebox/runner"
 )
 
-// The labels of every container.
+// The labels of every container. Package builder reads those that are exported.
 const (
-	labelService     = "notebox.service"     // whose it is: Options.ServiceID
+	LabelService     = "notebox.service"     // whose it is: Options.ServiceID
 	labelSandbox     = "notebox.sandbox"     // its own id
 	labelEnvironment = "notebox.environment" // what it was started from
 	labelUser        = "notebox.user"        // the first of its ids; see users.go
@@ -145,9 +145,9 @@ func hostConfig(l runner.Limits, runtime string, user, cores int) *container.Hos
 // /mnt/data which user it is.
 func folders(l runner.Limits, user int) map[string]string {
 	return map[string]string{
-		"/mnt/data":   tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", user, user)),
-		"/tmp":        tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
-		harnessFolder: tmpfs(harnessSize, harnessInodes, "mode=0755"),
+		runner.DataFolder: tmpfs(l.DataSize, l.Inodes, fmt.Sprintf("mode=0755,uid=%d,gid=%d", user, user)),
+		"/tmp":            tmpfs(l.TmpSize, l.Inodes, "mode=1777"),
+		harnessFolder:     tmpfs(harnessSize, harnessInodes, "mode=0755"),
 	}
 }
 

@@ -30,7 +30,7 @@ func TestPosture(t *testing.T) {
 	have, err := e.api.ContainerInspect(t.Context(), s.ID())
 	require.NoError(t, err)
 
-	require.Contains(t, have.Config.Labels[labelService], "test-posture-")
+	require.Contains(t, have.Config.Labels[LabelService], "test-posture-")
 	require.Equal(t, "notebox-"+have.Config.Labels[labelSandbox], s.ID())
 	user := have.Config.Labels[labelUser]
 	data := have.HostConfig.Tmpfs["/mnt/data"]

@@ -26,16 +26,23 @@ const (
 )
 
 // Reap implements runner.Engine.
-func (e *Engine) Reap(ctx context.Context) (int, error) {
+func (e *Engine) Reap(ctx context.Context) (int, error) { return e.ReapOlder(ctx, 0) }
+
+// ReapOlder is Reap of what is older than age: several processes that live for less may have one
+// ServiceID.
+func (e *Engine) ReapOlder(ctx context.Context, age time.Duration) (int, error) {
 	list, err := e.api.ContainerList(ctx, container.ListOptions{
 		All:     true,
-		Filters: filters.NewArgs(filters.Arg("label", labelService+"="+e.options.ServiceID)),
+		Filters: filters.NewArgs(filters.Arg("label", LabelService+"="+e.options.ServiceID)),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("list containers: %w", err)
 	}
 	reaped, failed := 0, []error(nil)
 	for _, c := range list {
+		if time.Since(time.Unix(c.Created, 0)) < age {
+			continue
+		}
 		if len(c.Names) > 0 {
 			if _, known := e.looksAfter(strings.TrimPrefix(c.Names[0], "/")); known {
 				continue

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"notebox/runner"
-	"notebox/runner/internal/conversation"
 )
 
 const (
@@ -23,7 +22,7 @@ func cleanPath(p string) (string, *runner.FileError) {
 		return "", &runner.FileError{Code: runner.FileRefused, Path: p, Message: why}
 	}
 	switch {
-	case len(p) > len(conversation.DataFolder)+1+maxPath:
+	case len(p) > len(runner.DataFolder)+1+maxPath:
 		return refused("the path is too long")
 	case !utf8.ValidString(p):
 		return refused("the path is not UTF-8")
@@ -40,9 +39,9 @@ func cleanPath(p string) (string, *runner.FileError) {
 	}
 	rest := p
 	if strings.HasPrefix(p, "/") {
-		below, ok := strings.CutPrefix(path.Clean(p)+"/", conversation.DataFolder+"/")
+		below, ok := strings.CutPrefix(path.Clean(p)+"/", runner.DataFolder+"/")
 		if !ok {
-			return refused("the path is not below " + conversation.DataFolder)
+			return refused("the path is not below " + runner.DataFolder)
 		}
 		rest = below
 	}

@@ -64,7 +64,7 @@ func FuzzCleanPath(f *testing.F) {
 		require.True(t, clean == "" || conversation.CleanRelative(clean), "%q", clean)
 		require.LessOrEqual(t, len(clean), maxPath)
 		if clean != "" {
-			again, err := cleanPath(path.Join(conversation.DataFolder, clean))
+			again, err := cleanPath(path.Join(runner.DataFolder, clean))
 			require.Nil(t, err)
 			require.Equal(t, clean, again)
 		}

@@ -3,10 +3,12 @@ package dify
 import (
 	"path"
 	"strings"
+
+	"notebox/runner"
 )
 
 // DataDir is the folder of a sandbox's files, and where code runs.
-const DataDir = "/mnt/data"
+const DataDir = runner.DataFolder
 
 // workspaceDir is what the wrapper calls that folder, and so what existing agents'
 // prompts do.

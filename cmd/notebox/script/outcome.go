@@ -90,14 +90,11 @@ type stored struct {
 	lost  string // why it could not be stored
 }
 
-// DataFolder is where code finds and leaves its files.
-const DataFolder = "/mnt/data/"
-
 // all are the files of a run, and those of its images that are no file's copy by their name.
 func all(r *client.Result) (made []stored) {
 	named := map[string]bool{}
 	for _, f := range r.Files {
-		name := strings.TrimPrefix(f.Path, DataFolder)
+		name := strings.TrimPrefix(f.Path, client.DataFolder)
 		named[name] = true
 		made = append(made, stored{name, f.Bytes, f.URL, f.Error})
 	}

@@ -40,10 +40,14 @@ func (p *printer) settle() {
 	}
 }
 
+// withPackages is what goes on in a run that asks for packages: nobody tells when they are
+// there and the code begins.
+const withPackages = "installing packages, then running"
+
 // install shows the newest of an installer's words, while it works.
 func (p *printer) install(text string) {
 	if !p.settled {
-		p.progress.Say("installing packages", terminal.LastLine(text))
+		p.progress.Say(withPackages, terminal.LastLine(text))
 	}
 }
 

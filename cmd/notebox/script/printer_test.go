@@ -3,6 +3,8 @@ package script
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,5 +59,29 @@ func FuzzOutput(f *testing.F) {
 		p.say("%s", text)
 		terminaltest.RequireHarmless(t, written.String())
 		terminaltest.RequireHarmless(t, p.stdout.json([]byte(strings.ToValidUTF8(text, "?"))))
+	})
+}
+
+// TestProgress: nobody tells when packages are there and the code begins, so the line of
+// progress does not say so either.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			packages []string
+			want     string
+		}{{nil, "⠙ running"}, {[]string{"six"}, "⠙ installing packages, then running  Collecting six"}} {
+			stderr, shown := out(true)
+			o := Options{Packages: c.packages, Stderr: stderr}
+			s := &script{Options: o, printer: newPrinter(o)}
+			s.progress.Begin()
+			s.started(t.Context(), nil, "run")
+			if c.packages != nil {
+				s.install("Looking\nCollecting six\n")
+			}
+			time.Sleep(150 * time.Millisecond) // one frame
+			s.settle()
+			require.Contains(t, shown.String(), c.want)
+		}
 	})
 }

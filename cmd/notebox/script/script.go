@@ -184,7 +184,11 @@ func (s *script) heed(ctx context.Context, leave func()) func() {
 const stopTime = 10 * time.Second
 
 func (s *script) started(ctx context.Context, notebox *client.Client, id string) {
-	s.progress.Say("running", "")
+	if len(s.Packages) > 0 {
+		s.progress.Say(withPackages, "")
+	} else {
+		s.progress.Say("running", "")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop = func() {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,12 +22,22 @@ const Imported = "notebox/debian:imported"
 // pullTime is for 30 MB; a registry that needs longer is as good as none.
 const pullTime = 5 * time.Minute
 
+// isPath tells what can be meant as a file alone from an image's name.
+var isPath = regexp.MustCompile(`(?i)^[./~]|\.tar$|\.tar\.|\.tgz$`)
+
 // Base makes sure that the daemon has the image that all are made from, and returns its name.
 // given is an image, or the path of a tar file, which holds a file system or what docker save
-// writes; "" is debian, from a registry if it is not there.
+// writes; "" is debian, from a registry if it is not there, or what a tar file brought before if
+// none answers.
 func (b *Builder) Base(ctx context.Context, given, debian string) (ref string, err error) {
-	if info, err := os.Stat(given); err == nil && info.Mode().IsRegular() {
+	info, err := os.Stat(given)
+	switch {
+	case err == nil && info.Mode().IsRegular():
 		return b.load(ctx, given)
+	case isPath.MatchString(given) && err != nil:
+		return "", fmt.Errorf("--base: %w", err)
+	case isPath.MatchString(given):
+		return "", fmt.Errorf("--base %s: it is no file", given)
 	}
 	ref = debian
 	if given != "" {
@@ -42,6 +53,10 @@ func (b *Builder) Base(ctx context.Context, given, debian string) (ref string, e
 	said, err := b.api.ImagePull(ctx, ref, image.PullOptions{})
 	if err == nil {
 		err = errors.Join(drain(said), said.Close())
+	}
+	if before, _ := b.Has(ctx, Imported); err != nil && given == "" && before {
+		b.say("%s cannot be pulled (%v): beginning with %s, which --base has brought before", ref, err, Imported)
+		return Imported, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("pull %s: %w; --base names an image that the daemon has, or a tar file of Debian trixie: mmdebstrap --variant=minbase trixie base.tar", ref, unreached(err))

@@ -2,8 +2,10 @@ package builder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -79,7 +81,8 @@ func (b *Builder) Has(ctx context.Context, ref string) (bool, error) {
 
 // unreached says what to do if there is no daemon.
 func unreached(err error) error {
-	if err == nil || !client.IsErrConnectionFailed(err) {
+	dial := (*net.OpError)(nil) // of the session of a build, whose error has no type of its own
+	if err == nil || !client.IsErrConnectionFailed(err) && !errors.As(err, &dial) {
 		return err
 	}
 	return fmt.Errorf("%w; notebox doctor says more", err)

@@ -98,6 +98,7 @@ func TestTail(t *testing.T) {
 // TestList: what this program has, what it lacks, and what others have built; and nobody
 // else's images.
 func TestList(t *testing.T) {
+	var containers []any
 	b := fakeDaemon(t, Options{}, func(call string, _ *http.Request) (int, any) {
 		switch call {
 		case "GET /images/json":
@@ -105,22 +106,62 @@ func TestList(t *testing.T) {
 				return map[string]any{"Id": id, "Size": 5, "Created": created, "RepoTags": tags}
 			}
 			return 200, []any{
-				image("a", 3, "notebox/r:0000000000000001"), image("b", 1, "notebox/r:0000000000000002", "mine:1"),
+				image("a", 3, "notebox/r:0000000000000001", "notebox/r:0000000000000004"), image("b", 1, "notebox/r:0000000000000002", "mine:1"),
 				image("c", 2, "notebox/r:0000000000000003"), image("d", 4, "notebox/r:latest", "notebox/dependencies:0000000000000004-x", "postgres:16"),
 			}
 		case "GET /containers/json":
-			return 200, []any{map[string]any{"ImageID": "c"}}
+			return 200, containers
+		case "GET /images/mine:1/json", "GET /images/b/json":
+			return 200, map[string]string{"Id": "b"}
+		case "GET /images/notebox/r:0000000000000004/json":
+			return 200, map[string]string{"Id": "a"}
 		}
 		return 404, said(call)
 	})
-	all, err := b.List(t.Context(), map[string]string{"r": "notebox/r:0000000000000001", "go": "notebox/go:0000000000000001"})
-	require.NoError(t, err)
-	require.Equal(t, []Kept{
+	list := func(keep ...string) []Kept {
+		all, err := b.List(t.Context(), map[string]string{"r": "notebox/r:0000000000000001", "go": "notebox/go:0000000000000001"}, keep...)
+		require.NoError(t, err)
+		return all
+	}
+	old := func(tag, created int64) Kept {
+		return Kept{Name: "r", Ref: fmt.Sprintf("notebox/r:%016d", tag), State: Old, Bytes: 5, Created: time.Unix(created, 0).UTC()}
+	}
+	now := []Kept{
 		{Name: "go", Ref: "notebox/go:0000000000000001", State: Missing},
 		{Name: "r", Ref: "notebox/r:0000000000000001", State: Current, Bytes: 5, Created: time.Unix(3, 0).UTC()},
-		{Name: "r", Ref: "notebox/r:0000000000000003", State: Old, Bytes: 5, Created: time.Unix(2, 0).UTC(), InUse: true},
-		{Name: "r", Ref: "notebox/r:0000000000000002", State: Old, Bytes: 5, Created: time.Unix(1, 0).UTC()},
-	}, all)
+	}
+	require.Equal(t, append(now, old(4, 3), old(3, 2), old(2, 1)), list())
+
+	inUse, serving := old(3, 2), old(3, 2)
+	inUse.InUse, serving.InUse, serving.Serving = true, true, true
+	service := map[string]string{"notebox.service": "other"}
+	for desc, c := range map[string]struct {
+		containers []any
+		third      Kept
+	}{
+		"anybody's":              {[]any{map[string]any{"ImageID": "c", "State": "running"}}, inUse},
+		"a service's":            {[]any{map[string]any{"ImageID": "c", "State": "running", "Labels": service}}, serving},
+		"one that has ended":     {[]any{map[string]any{"ImageID": "c", "State": "exited", "Labels": service}}, inUse},
+		"one with packages":      {[]any{map[string]any{"ImageID": "x", "State": "running", "Labels": map[string]string{"notebox.service": "other", "notebox.base": "c"}}}, serving},
+		"one of the current one": {[]any{map[string]any{"ImageID": "a", "State": "running", "Labels": service}}, old(3, 2)},
+		"a session of before":    {[]any{map[string]any{"ImageID": "c", "State": "running", "Labels": service}, map[string]any{"ImageID": "a", "State": "running", "Labels": service}}, inUse},
+	} {
+		containers = c.containers
+		got := list()
+		got[1].InUse = false // of the current one that is of no interest
+		require.Equal(t, append(now, old(4, 3), c.third, old(2, 1)), got, desc)
+	}
+
+	containers = nil
+	kept := old(2, 1)
+	kept.InUse = true
+	for _, keep := range []string{"mine:1", "b"} {
+		require.Equal(t, append(now, old(4, 3), old(3, 2), kept), list(keep, "gone:1"), "what --image names stays")
+	}
+	kept = old(4, 3)
+	kept.InUse = true
+	now[1].InUse = true // it is the same image
+	require.Equal(t, append(now, kept, old(3, 2), old(2, 1)), list("notebox/r:0000000000000004"))
 }
 
 func TestRemove(t *testing.T) {
@@ -166,6 +207,8 @@ func TestBase(t *testing.T) {
 		{"Debian is there", "", "debian:1", "", "debian:1", "", nil},
 		{"Debian of a registry", "", "", `{"status":"Done"}`, "debian:1", "", []string{pull + " debian"}},
 		{"no registry", "", "", `{"error":"no such host"}`, "", "no such host; --base names an image", []string{pull + " debian"}},
+		{"no registry, and what a file brought before", "", Imported, `{"error":"no such host"}`, Imported, "", []string{pull + " debian"}},
+		{"no registry for what was named", "mine:2", Imported, `{"error":"no such host"}`, "", "no such host", []string{pull + " mine"}},
 		{"an image", "mine:2", "mine:2", "", "mine:2", "", nil},
 		{"an image of a registry", "mine:2", "", `{"status":"Done"}`, "mine:2", "", []string{pull + " mine"}},
 		{"a file system", tarFile(t, "etc/passwd", "./usr/bin/bash"), "", `{"status":"sha256:1"}`, Imported, "", []string{pull + " -"}},
@@ -173,6 +216,9 @@ func TestBase(t *testing.T) {
 		{"a saved image without a name", tarFile(t, "manifest.json"), "", `{"stream":"Loaded image ID: sha256:12\n"}`, Imported, "", []string{load, "POST /images/sha256:12/tag"}},
 		{"nothing of a saved image", tarFile(t, "manifest.json"), "", `{}`, "", "there is no image in it", []string{load}},
 		{"another tar file", tarFile(t, "README"), "", "", "", "neither a file system with a shell nor an image", nil},
+		{"a file that is not there", "./gone", "", "", "", "--base: stat ./gone: no such file", nil},
+		{"a tar file that is not there", "gone.tar", "", "", "", "--base: stat gone.tar: no such file", nil},
+		{"a folder", t.TempDir(), "", "", "", "it is no file", nil},
 		{"a compressed one", zipped, "", "", "", "it is no tar file that is not compressed", nil},
 	} {
 		t.Run(c.desc, func(t *testing.T) {

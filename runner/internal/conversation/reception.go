@@ -28,8 +28,6 @@ const (
 	maxSkippedBytes = 16 << 20
 	// maxExitCode of a process: a byte.
 	maxExitCode = 255
-	// DataFolder is where the paths of files begin.
-	DataFolder = "/mnt/data"
 )
 
 // sigkilled is the exit code of a program that SIGKILL ended.
@@ -110,7 +108,7 @@ func (r *reception) take(ctx context.Context, kind frame.Kind, payload []byte) e
 	case frame.KindDone:
 		d, err := frame.Decode[frame.Done](kind, payload)
 		if err == nil && !d.Collected {
-			r.out.Skipped = append(r.out.Skipped, runner.Skipped{Path: DataFolder, Reason: "looking for new files took too long"})
+			r.out.Skipped = append(r.out.Skipped, runner.Skipped{Path: runner.DataFolder, Reason: "looking for new files took too long"})
 		}
 		r.out.Usage.CPUOfJob = max(0, time.Duration(d.CPUNS))
 		r.done = true
@@ -222,7 +220,7 @@ func (r *reception) file(ctx context.Context, payload []byte) error {
 	}
 	content := &fileContent{r: r}
 	if err := r.events.File(ctx, f.Path, content); err != nil {
-		r.out.Skipped = append(r.out.Skipped, runner.Skipped{Path: path.Join(DataFolder, f.Path), Reason: err.Error()})
+		r.out.Skipped = append(r.out.Skipped, runner.Skipped{Path: path.Join(runner.DataFolder, f.Path), Reason: err.Error()})
 	}
 	_, err = io.Copy(io.Discard, content)
 	if errors.Is(err, errIncomplete) {
@@ -256,10 +254,10 @@ func (r *reception) cutOff(cancelled bool, err error, late bool) (*runner.Outcom
 	log := r.job.c.log.With("run", r.job.spec.ID)
 	switch {
 	case r.out.Status != "" && cancelled && errors.Is(err, errAbandoned):
-		r.out.Skipped = append(r.out.Skipped, runner.Skipped{Path: DataFolder, Reason: "the run was cancelled before all files were read"})
+		r.out.Skipped = append(r.out.Skipped, runner.Skipped{Path: runner.DataFolder, Reason: "the run was cancelled before all files were read"})
 	case r.out.Status != "": // the cells had ended; only files are missing
 		log.Error("a sandbox was cut off while its files were collected", "error", err)
-		r.out.Skipped = append(r.out.Skipped, runner.Skipped{Path: DataFolder, Reason: "the sandbox ended before all files were read"})
+		r.out.Skipped = append(r.out.Skipped, runner.Skipped{Path: runner.DataFolder, Reason: "the sandbox ended before all files were read"})
 	case cancelled:
 		r.out.Status = runner.StatusCancelled
 	case late:

@@ -2,6 +2,7 @@ package commandline
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,6 +68,27 @@ func TestNoNotebox(t *testing.T) {
 			require.Contains(t, got.said, c.said)
 		})
 	}
+}
+
+// TestTerminated: SIGTERM ends the run, and nothing of it is left when the command has ended.
+func TestTerminated(t *testing.T) {
+	t.Parallel()
+	image, folder := newImage(t), t.TempDir()
+	c := call{args: []string{"run", "-c", "import time\nprint('sleeps', flush=True)\ntime.sleep(100)"}, env: []string{"NOTEBOX_IMAGE=" + image, "TMPDIR=" + folder}}
+	cmd := c.command(t)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	line := make([]byte, len("sleeps"))
+	_, err = io.ReadFull(out, line)
+	require.NoError(t, err)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	_ = cmd.Wait() // its status is what is asked for
+	require.Equal(t, 143, cmd.ProcessState.ExitCode())
+	require.Eventually(t, func() bool {
+		left, err := os.ReadDir(folder)
+		return err == nil && len(left) == 0 && len(containersFrom(t, image)) == 0
+	}, soon, 100*time.Millisecond)
 }
 
 // TestPrograms: files of several languages, a notebook, and standard input.

@@ -73,6 +73,8 @@ func TestDoctor(t *testing.T) {
 		r, code := diagnosis(t, []string{"NOTEBOX_ISOLATION=container"})
 		require.Zero(t, code)
 		require.Contains(t, line(t, r, "run").Message, "print(42) ran in a container: ")
+		require.Equal(t, doctor.OK, line(t, r, "isolation").Level)
+		require.Contains(t, line(t, r, "isolation").Message, "Code in one is not root, has no capabilities, no network")
 		require.Empty(t, service.Containers(t, "notebox-doctor"))
 	})
 	t.Run("beside a service", func(t *testing.T) {
@@ -96,7 +98,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("no image", func(t *testing.T) {
 		r, code := diagnosis(t, nil, "--image", "notebox/none:1")
 		require.Equal(t, 1, code)
-		require.Contains(t, line(t, r, "image jupyter").Mend, "notebox image build")
+		require.Contains(t, line(t, r, "image jupyter").Mend, "notebox image build --tag notebox/none:1 jupyter")
 		require.Equal(t, 1, r.Count(doctor.Wrong), "%+v", r)
 	})
 	t.Run("storage is down", func(t *testing.T) {
@@ -118,7 +120,7 @@ func TestDoctor(t *testing.T) {
 		r, code := diagnosis(t, []string{"DOCKER_HOST=" + lateDaemon(t)})
 		require.Zero(t, code, "a run works: %+v", r)
 		require.Equal(t, doctor.Wrong, line(t, r, "clock").Level)
-		require.Regexp(t, `1h0m\ds behind this one`, line(t, r, "clock").Message)
+		require.Regexp(t, `the daemon's clock is 1h0m\ds behind this machine's`, line(t, r, "clock").Message)
 		require.Contains(t, line(t, r, "clock").Mend, "NTP")
 	})
 	t.Run("settings that cannot be meant", func(t *testing.T) {

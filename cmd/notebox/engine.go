@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"notebox/environments"
+	"notebox/executor"
+	"notebox/runner/docker"
+)
+
+// reapTimeout bounds a round of calls to the daemon that looks at, or removes, what is there.
+const reapTimeout = time.Minute
+
+// openEngine also makes sure that sandboxes can be started.
+func (p *program) openEngine(ctx context.Context) ([]environments.Environment, error) {
+	all, err := environments.Load(p.settings.environmentsDir)
+	if err != nil {
+		return nil, err
+	}
+	p.settings.useImage(all)
+	p.engine, err = docker.New(docker.Options{
+		ServiceID: p.settings.serviceID,
+		Layers:    p.settings.layers,
+		Fleeting:  p.settings.fleeting,
+		Runtime:   p.settings.runtime,
+		Users:     docker.Users(p.settings.users),
+		Log:       p.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.onCloseInTime(p.engine.Close)
+	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
+	defer cancel()
+	if err := p.engine.CanGive(ctx, p.settings.limits); err != nil {
+		return nil, err
+	}
+	if old, err := p.engine.CgroupV1(ctx); err != nil {
+		return nil, err
+	} else if old {
+		p.log.Warn("the Docker host has cgroup v1: what sockets hold is outside a sandbox's limit of memory; cgroup v2 counts it")
+	}
+	for _, warning := range hostWarnings("/proc") {
+		p.log.Warn(warning)
+	}
+	// The others are there from when their images are.
+	if err := p.engine.Ready(ctx, executor.EnvironmentOf(all[0])); err != nil {
+		return nil, err
+	}
+	if err := p.openSandboxes(ctx, all); err != nil {
+		return nil, err
+	}
+	p.installed = newInstalled(p.engine, all)
+	for _, e := range all {
+		if err := p.engine.CanGive(ctx, executor.LimitsOf(e, p.settings.limits)); err != nil {
+			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
+		}
+		if !p.installed.has(e.Name) {
+			p.log.Info("an environment has no image: notebox image build --all builds them all", "environment", e.Name, "image", e.Image)
+		}
+	}
+	p.startAhead(all)
+	return all, nil
+}
+
+// useImage gives Python the image of --image.
+func (s *settings) useImage(all []environments.Environment) {
+	for i := range all {
+		if s.image != "" && (all[i].Name == environments.Default || all[i].ImageOf == environments.Default) {
+			all[i].Image = s.image
+		}
+	}
+}

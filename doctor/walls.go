@@ -1,0 +1,89 @@
+package doctor
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"notebox/runner"
+)
+
+// wallsProgram prints what a program sees of the walls around it, as JSON.
+//
+//go:embed walls.py
+var wallsProgram string
+
+// walls are what a program in a container sees.
+type walls struct {
+	User         int      `json:"user"`
+	Capabilities string   `json:"capabilities"` // those in force, and those that it may take
+	NoNew        string   `json:"no_new_privileges"`
+	Seccomp      string   `json:"seccomp"` // "2": its system calls are filtered
+	Interfaces   []string `json:"interfaces"`
+	Changed      string   `json:"changed"` // a folder of the image in which it can make a file
+	Memory       string   `json:"memory"`  // its limit; "": it cannot be seen
+	Pids         string   `json:"pids"`
+}
+
+// containers looks at the walls around a container, which runs have by the finding so far. That
+// stands if all walls are there.
+func (s Sandboxes) containers(ctx context.Context, sofar Finding) Finding {
+	said, out, err := s.execute(ctx, s.Containers, wallsProgram)
+	switch failed := err != nil || out.Status != runner.StatusOK; {
+	case failed && sofar.Level == OK:
+		return Finding{Level: Skipped, Message: "containers, whose walls were not looked at: no code runs in one", Mend: "Mend run first."}
+	case failed:
+		return sofar
+	}
+	var seen walls
+	if err := json.Unmarshal([]byte(said), &seen); err != nil {
+		return wrong("Build the image anew: notebox image build --force.", "what a container says of its walls cannot be read: %q", said)
+	}
+	missing := seen.missing(s.Language.Limits)
+	switch {
+	case len(missing) > 0:
+		return wrong("Use a Docker daemon and a --sandbox-runtime that obey what they are told: runc, crun, runsc and kata do. Until then run no code of strangers.", "containers without all their walls: %s", strings.Join(missing, "; "))
+	case seen.Seccomp != filtered && sofar.Level == OK:
+		sofar.Level = Warning
+		sofar.Mend = "That is as it should be with --sandbox-runtime runsc or kata, which bring a kernel of their own. With another, use a kernel and a daemon with seccomp."
+	}
+	sofar.Message += ". Code in one is not root, has no capabilities, no network, and cannot change the image's files"
+	if seen.Memory != "" && seen.Pids != "" {
+		sofar.Message += "; memory and processes have their limits"
+	}
+	if seen.Seccomp == filtered {
+		sofar.Message += "; its system calls are filtered"
+	} else {
+		sofar.Message += "; its system calls are not filtered"
+	}
+	return sofar
+}
+
+// filtered is how the kernel says that a filter of system calls is in force (proc(5), Seccomp).
+const filtered = "2"
+
+// missing are the walls that are not there.
+func (w walls) missing(l runner.Limits) (all []string) {
+	add := func(is bool, format string, values ...any) {
+		if is {
+			all = append(all, fmt.Sprintf(format, values...))
+		}
+	}
+	add(w.User == 0, "code runs as root")
+	add(strings.Trim(w.Capabilities, "0 ") != "", "code has capabilities (%s)", w.Capabilities)
+	add(w.NoNew == "0", "code can gain rights")
+	add(len(w.Interfaces) > 0, "code has a network (%s)", strings.Join(w.Interfaces, ", "))
+	add(w.Changed != "", "code can change the image's files (in %s)", w.Changed)
+	add(above(w.Memory, l.Memory), "its limit of memory is %s and not %d", w.Memory, l.Memory)
+	add(above(w.Pids, l.Pids), "its limit of processes is %s and not %d", w.Pids, l.Pids)
+	return all
+}
+
+// above reports whether a limit that a control group tells is above the one that it was given.
+func above(told string, given int64) bool {
+	n, err := strconv.ParseInt(told, 10, 64)
+	return told != "" && (err != nil || n > given) // or it is "max"
+}

@@ -3,6 +3,8 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 
 	"notebox/access"
@@ -21,6 +23,9 @@ func Keys(path string, everybody bool) Check {
 		var said bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&said, nil))
 		keys, err := access.Open(path, access.Options{Log: log})
+		if errors.Is(err, access.ErrNoKey) || errors.Is(err, fs.ErrNotExist) {
+			return wrong("Make a key: notebox key -file "+path+" NAME", "nobody can call: %s", words(err))
+		}
 		if err != nil {
 			return wrong("Mend the file; notebox key -file writes its lines.", "%s", words(err))
 		}

@@ -54,6 +54,9 @@ start() {
 
 scripts/compose-build.sh
 scripts/compose-packages.sh
+container=$(docker create notebox/service:compose)
+docker cp "$container:/tmp" - | tar -tv | grep -q '^drwxrwxrwt' || die "without a tmpfs the service's image has no folder for temporary files"
+docker rm "$container" >/dev/null
 for profile in azurite s3; do
   start "$profile"
   run_at "$service"
@@ -62,7 +65,7 @@ for profile in azurite s3; do
 done
 
 start monitoring
-key prometheus network=no sessions=no | as_root install -m 400 -o 65534 /dev/stdin "$metrics_key" # as prometheus.yml says
+key prometheus network=no sessions=no | as_root env install -m 400 -o 65534 /dev/stdin "$metrics_key" # as prometheus.yml says
 run_at "$service"
 # asked QUERY: Prometheus has a value above 0.
 asked() { curl -sSfG "$prometheus/api/v1/query" --data-urlencode "query=$1" | jq -e '.data.result | any(.value[1] | tonumber > 0)'; }

@@ -84,7 +84,7 @@ until_ok inside curl -sf localhost:8080/readyz
 call "/v1/sessions/$session" -X DELETE >/dev/null
 if inside journalctl -u notebox | grep -qF "$secret"; then die "the key is in the journal"; fi
 # shellcheck disable=SC2016  # for the inner shell
-quietly inside sh -ec 'env $(systemctl show -P Environment notebox) $(grep ^NOTEBOX_ /etc/notebox/environment) notebox doctor'
+quietly inside sh -ec 'env $(systemctl show -P Environment notebox) $(grep -s "^[A-Z]" /etc/notebox/environment) notebox doctor'
 say "the session outlived an update"
 
 quietly inside dpkg -P notebox
@@ -92,3 +92,12 @@ inside sh -c '! ls -d /usr/bin/notebox /etc/notebox /var/lib/notebox /var/lib/pr
   die "a purge leaves something"
 [ "$(inside systemctl is-active notebox)" = inactive ] || die "the service goes on"
 say "the package works"
+
+inside mkdir /release
+for file in install.sh dist/checksums.txt dist/notebox_*_linux_"$(go env GOARCH)".tar.gz; do docker cp "$file" "$container:/release/"; done
+quietly inside /release/install.sh /release
+quietly inside systemctl daemon-reload
+quietly inside systemctl enable --now notebox
+until_ok inside curl -sf localhost:8080/readyz
+quietly inside systemctl stop notebox
+say "the archive's unit serves"

@@ -128,7 +128,7 @@ func TestKeys(t *testing.T) {
 		{"none, and everybody", "", true, doctor.Warning, "whoever reaches"},
 		{"one", write("good", line, 0o600), false, doctor.OK, "good: 1"},
 		{"one that others may read", write("open", line, 0o644), false, doctor.Warning, "others may read"},
-		{"not there", folder + "/none", false, doctor.Wrong, "nobody can call: API keys: "+folder+"/none: no such file"},
+		{"not there", folder + "/none", false, doctor.Wrong, "nobody can call: API keys: " + folder + "/none: no such file"},
 		{"empty", write("empty", "\n", 0o600), false, doctor.Wrong, "key"},
 		{"no line of it", write("bad", "alice sha256:x\n", 0o600), false, doctor.Wrong, "line 1"},
 	} {

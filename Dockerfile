@@ -27,15 +27,14 @@ RUN --mount=type=secret,id=ca --mount=type=secret,id=go \
 
 # A user whose id no sandbox has (--sandbox-users), and the folders that the service writes to.
 RUN set -eu; \
-    mkdir -p /image/etc /image/var/lib/notebox; \
+    mkdir -p /image/etc /state; \
     mkdir -m 1777 /image/tmp; \
     echo notebox:x:65532:65532::/var/lib/notebox:/none >/image/etc/passwd; \
     echo notebox:x:65532: >/image/etc/group
 
 FROM scratch
-COPY --from=build /image/etc /etc
-COPY --from=build /image/tmp /tmp
-COPY --from=build --chown=65532:65532 /image/var/lib/notebox /var/lib/notebox
+COPY --from=build /image /
+COPY --from=build --chown=65532:65532 /state /var/lib/notebox
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /notebox /usr/local/bin/
 

@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down test-compose update-golden clean FORCE
+.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down test-compose test-release update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -104,12 +104,13 @@ load: image ## good requests beside bad ones, 2 times 2 minutes on an idle machi
 fuzz: ## try random inputs on every decoder; FUZZTIME=30s FUZZJOBS=8 (cores); ARGS="--report" or "FuzzDecode|harness"
 	@scripts/fuzz.sh $(ARGS)
 
-lint: ## gofmt, go vet, staticcheck, the import rule; ruff, mypy; shellcheck
+lint: ## gofmt, go vet, staticcheck, the import rule; ruff, mypy; shellcheck; compose.yaml and the unit of systemd
 	@scripts/lint.sh
 
 compose-up: ## build and start the service in a container; PROFILES="azurite s3 monitoring caddy" adds those
 	@scripts/compose-build.sh
 	@scripts/compose.sh up -d
+	@echo "compose-up: an API key: scripts/compose.sh exec notebox notebox key -file /var/lib/notebox/api-keys NAME" >&2
 
 compose-down: ## stop it; what it has stored stays
 	@scripts/compose.sh down
@@ -117,9 +118,12 @@ compose-down: ## stop it; what it has stored stays
 test-compose: ## start compose.yaml with each profile, its servers made of packages
 	@scripts/test-compose.sh
 
+test-release: ## make a release with its bills of materials, and install its archive and its Debian package
+	@scripts/test-release.sh
+
 update-golden: images ## rewrite the golden files of the tests; look at the difference
 	go test ./notebook ./runner/docker ./server -update
 	go test ./tests/e2e/protocols -run TestThePagesMembers -update
 
 clean: ## remove what was built here; images, stored files and state stay
-	rm -rf bin .venv .stores .clients .page .v2
+	rm -rf bin dist .venv .stores .clients .page .release .v2

@@ -35,14 +35,19 @@ type file struct {
 }
 
 // Open returns the Keys of a file; Watch follows it. A file without a key is an
-// error, and so is one that anybody may write to.
+// error, unless o.Await, and so is one that anybody may write to.
 func Open(path string, o Options) (*Keys, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("API keys: %w", err)
 	}
+	if o.Await {
+		if err := create(path); err != nil {
+			return nil, fmt.Errorf("API keys: %s: %w", path, withoutPath(err))
+		}
+	}
 	entries, digest, mode, err := readFile(path)
-	if err != nil {
+	if err != nil && !(o.Await && errors.Is(err, ErrNoKey)) {
 		return nil, fmt.Errorf("API keys: %s: %w", path, err)
 	}
 	k, err := New(entries, o)
@@ -53,6 +58,16 @@ func Open(path string, o Options) (*Keys, error) {
 	k.file = &file{path: path, digest: digest}
 	k.warnOfMode(mode)
 	return k, nil
+}
+
+// create makes an empty file where there is none. It belongs to the service, and so does what
+// root's notebox key replaces it by.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func readFile(path string) (entries []Entry, digest [sha256.Size]byte, mode os.FileMode, err error) {
@@ -135,6 +150,9 @@ func (k *Keys) look() {
 		return
 	}
 	f.taken = now
+	if errors.Is(err, ErrNoKey) && k.Len() == 0 {
+		return
+	}
 	if err != nil {
 		k.illness(err)
 		return

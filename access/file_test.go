@@ -179,6 +179,51 @@ func TestOpen(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// TestAwait: a file without keys, or none, lets nobody in until it has some, whoever writes it.
+func TestAwait(t *testing.T) {
+	for _, c := range []struct {
+		desc string
+		old  *string
+	}{
+		{"missing", nil},
+		{"empty", new("")},
+		{"a comment", new("# none yet\n")},
+	} {
+		t.Run(c.desc, func(t *testing.T) {
+			f := &followed{t: t, path: filepath.Join(t.TempDir(), "keys"), logged: new(bytes.Buffer)}
+			if c.old != nil {
+				f.write(*c.old)
+			}
+			var err error
+			f.Keys, err = Open(f.path, Options{Await: true, Log: slog.New(slog.NewTextHandler(f.logged, nil))})
+			require.NoError(t, err)
+			for range 3 {
+				f.look()
+			}
+			f.knows()
+			for _, key := range []string{"", "one", "# none yet"} {
+				_, ok := f.Find(key)
+				require.False(t, ok, key)
+			}
+			require.Empty(t, f.logged.String())
+			info, err := os.Stat(f.path)
+			require.NoError(t, err)
+			require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+			require.NoError(t, Add(t.Context(), f.path, NamedEntry("alice", Limits{}, SecretOf("one"))))
+			f.look()
+			f.look()
+			f.knows("one")
+		})
+	}
+	_, err := Open(filepath.Join(t.TempDir(), "none", "keys"), Options{Await: true})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	path := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(path, []byte("a b"), 0o600))
+	_, err = Open(path, Options{Await: true})
+	require.ErrorContains(t, err, "line 1: ")
+}
+
 // TestReadWhileCalled changes the file under load; -race looks on. A key that stays
 // is never refused, and no more runs go on than it may have.
 func TestReadWhileCalled(t *testing.T) {

@@ -14,8 +14,11 @@ type Options struct {
 	// UsageFile keeps the CPU time that each owner has used on this UTC day, over
 	// restarts. "": it is forgotten.
 	UsageFile string
-	Log       *slog.Logger     // nil: nothing is logged
-	Now       func() time.Time // nil: time.Now
+	// Await has New and Open take no entries too: nobody may call until the file has a key.
+	// A file that is missing is made.
+	Await bool
+	Log   *slog.Logger     // nil: nothing is logged
+	Now   func() time.Time // nil: time.Now
 }
 
 // Keys are the API keys that may call now. A nil *Keys is a service without keys.
@@ -51,7 +54,7 @@ func New(entries []Entry, o Options) (*Keys, error) {
 	if k.log == nil {
 		k.log = slog.New(slog.DiscardHandler)
 	}
-	if len(entries) == 0 {
+	if len(entries) == 0 && !o.Await {
 		return nil, ErrNoKey
 	}
 	all := newSeen()

@@ -13,9 +13,9 @@ import (
 )
 
 // Keys is the check of the file of API keys. path may be "": there are none then, and only
-// this machine is let in unless everybody is. makesFirst is that the service makes a key where
-// there is none.
-func Keys(path string, everybody, makesFirst bool) Check {
+// this machine is let in unless everybody is. waits is that the service starts without a key and
+// waits for the first one.
+func Keys(path string, everybody, waits bool) Check {
 	return Check{Name: "keys", Look: func(context.Context) Finding {
 		switch {
 		case path == "" && everybody:
@@ -24,12 +24,15 @@ func Keys(path string, everybody, makesFirst bool) Check {
 			return ok("no API keys: only this machine is served")
 		}
 		info, err := os.Stat(path)
-		if makesFirst && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
+		if waits && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
 			return firstKey(path)
 		}
 		var said bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&said, nil))
 		keys, err := access.Open(path, access.Options{Log: log})
+		if errors.Is(err, access.ErrNoKey) || errors.Is(err, fs.ErrNotExist) {
+			return wrong("Make a key: notebox key -file "+path+" NAME", "nobody can call: %s", words(err))
+		}
 		if err != nil {
 			return wrong("Mend the file; notebox key -file writes its lines.", "%s", words(err))
 		}
@@ -44,11 +47,11 @@ func Keys(path string, everybody, makesFirst bool) Check {
 	}}
 }
 
-// firstKey is the finding of a file that the service is to write its first key to.
+// firstKey is the finding of a file that the first key is yet to come to.
 func firstKey(path string) Finding {
 	folder := filepath.Dir(path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return wrong("Make the folder, which notebox serve does not.", "--first-key makes a key in %s, and there is no folder %s", path, folder)
+		return wrong("Make the folder, which notebox serve does not.", "--first-key waits for a key in %s, and there is no folder %s", path, folder)
 	}
-	return ok("no API key yet: by --first-key notebox serve makes one in %s, and shows it once", path)
+	return warning("Make a key: notebox key -file "+path+" NAME", "no API key yet: by --first-key notebox serve starts, and lets nobody in until there is one")
 }

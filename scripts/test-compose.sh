@@ -16,7 +16,7 @@ work=$(mktemp -d)
 compose() { quietly scripts/compose.sh "$@"; }
 finish() {
   PROFILES="azurite s3 monitoring caddy" compose down -v
-  rm -rf -- "$work" "$metrics_key"
+  as_root rm -rf -- "$work" "$metrics_key"
 }
 trap finish EXIT
 
@@ -47,12 +47,16 @@ start() {
   export PROFILES="$*"
   compose up -d "${services[@]}"
   until_ok curl -sf "$service/readyz"
+  [ "$(curl -s -o /dev/null -w '%{http_code}' "$service/v1/environments")" = 401 ] || die "a service without a key lets somebody in"
   secret=$(key person)
   until_ok curl -sf -H "Authorization: Bearer $secret" "$service/v1/environments" # it reads its keys each second
 }
 
 scripts/compose-build.sh
 scripts/compose-packages.sh
+container=$(docker create notebox/service:compose)
+docker cp "$container:/tmp" - | tar -tv | grep -q '^drwxrwxrwt' || die "without a tmpfs the service's image has no folder for temporary files"
+docker rm "$container" >/dev/null
 for profile in azurite s3; do
   start "$profile"
   run_at "$service"
@@ -61,8 +65,7 @@ for profile in azurite s3; do
 done
 
 start monitoring
-key prometheus network=no sessions=no >"$metrics_key"
-chmod 644 "$metrics_key" # Prometheus has a user of its own
+key prometheus network=no sessions=no | as_root env install -m 400 -o 65534 /dev/stdin "$metrics_key" # as prometheus.yml says
 run_at "$service"
 # asked QUERY: Prometheus has a value above 0.
 asked() { curl -sSfG "$prometheus/api/v1/query" --data-urlencode "query=$1" | jq -e '.data.result | any(.value[1] | tonumber > 0)'; }
@@ -73,7 +76,7 @@ say "monitoring works, without Grafana"
 
 export NOTEBOX_PUBLIC_URL=$tls
 start caddy
-authority() { docker cp "$(scripts/compose.sh ps -q caddy):/data/caddy/pki/authorities/local/root.crt" "$work/"; }
+authority() { docker cp "$(scripts/compose.sh ps -q caddy):/tmp/data/caddy/pki/authorities/local/root.crt" "$work/"; }
 until_ok authority
 run_at "$tls" --cacert "$work/root.crt"
 say "caddy works"

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/access"
 )
 
 func TestPagesMayNotCallWithoutKeys(t *testing.T) {
@@ -122,6 +124,14 @@ func TestPagesWithKeys(t *testing.T) {
 	for _, method := range []string{http.MethodOptions, http.MethodGet} {
 		require.Empty(t, call(method, "https://evil.example").Header.Get("Access-Control-Allow-Origin"))
 	}
+}
+
+// TestPagesBeforeTheFirstKey: a service that waits for its first key is one with keys.
+func TestPagesBeforeTheFirstKey(t *testing.T) {
+	s := newService(t, func(c *Config) { c.Keys, _ = access.New(nil, access.Options{Await: true}) })
+	req := s.request(http.MethodGet, "/v1/environments", "", nil)
+	req.Host = "behind.a.proxy"
+	require.Equal(t, http.StatusUnauthorized, s.do(req).StatusCode)
 }
 
 func TestBrowserRulesOfConfig(t *testing.T) {

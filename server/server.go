@@ -213,7 +213,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s.Known = func(ctx context.Context) { s.connections.good(ctx, ofLinks) }
 	s.Refused = s.countRefusal
 	s.KnownOrigin = func(r *http.Request) bool { return !s.browsers.keys || s.browsers.known(r) }
-	if s.browsers, err = newBrowserRules(s.Keys.Len() > 0, s.listen, s.PublicURL, cfg.AllowOrigins); err != nil {
+	if s.browsers, err = newBrowserRules(s.Keys != nil, s.listen, s.PublicURL, cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	if s.Intake, err = intake.New(cfg.TempDir, cmp.Or(cfg.MaxIntake, DefaultMaxIntake), several, s.Log); err != nil {

@@ -111,7 +111,7 @@ func (s *settings) registerFirst(f *flag.FlagSet) {
 
 func (s *settings) registerRequests(f *flag.FlagSet) {
 	s.maxBody, s.maxUpload = server.DefaultMaxBody, executor.DefaultMaxUpload
-	f.BoolVar(&s.firstKey, "first-key", false, "Make an API key if the file of --api-keys-file is missing or empty, and show it once on standard error.")
+	f.BoolVar(&s.firstKey, "first-key", false, "Start also if the file of --api-keys-file is missing or empty, and let nobody in until notebox key has put the first key there.")
 	f.BoolVar(&s.noAuth, "no-auth", false, "Serve everybody without API keys, even on an address other than loopback.")
 	f.Var(&s.allowOrigins, "allow-origin", "Let web pages of these `origins` call, with commas between them.")
 	f.Var(&s.fetchAllow, "fetch-allow", "Let files[].url name these private `hosts`, with commas between them.")

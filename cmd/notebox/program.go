@@ -72,7 +72,7 @@ func newProgramAt(ctx context.Context, s settings, log *slog.Logger, listen func
 	if err := p.openState(); err != nil {
 		return p, err
 	}
-	if err := p.openKeys(ctx); err != nil {
+	if err := p.openKeys(); err != nil {
 		return p, err
 	}
 	if err := p.openStore(ctx); err != nil {

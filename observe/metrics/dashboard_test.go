@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -143,6 +144,9 @@ func TestAlerts(t *testing.T) {
 		require.Contains(t, string(operate), "\n| `"+rule.Alert+"` |", "it says what to do")
 	}
 	require.NotEmpty(t, names)
+	for _, row := range regexp.MustCompile("(?m)^\\| `(Notebox\\w+)` \\|").FindAllStringSubmatch(string(operate), -1) {
+		require.True(t, names[row[1]], "docs/operate.md answers %s, and no rule says it", row[1])
+	}
 }
 
 // targetUp is the series that Prometheus makes of each target.

@@ -19,6 +19,14 @@ type composeFile struct {
 		Environment    []string
 		Ports          []string
 		Volumes        []string
+		User           string
+		Privileged     bool
+		ReadOnly       bool     `yaml:"read_only"`
+		CapAdd         []string `yaml:"cap_add"`
+		CapDrop        []string `yaml:"cap_drop"`
+		SecurityOpt    []string `yaml:"security_opt"`
+		NetworkMode    string   `yaml:"network_mode"`
+		PID            string   `yaml:"pid"`
 	}
 	Volumes map[string]any
 }
@@ -87,6 +95,35 @@ func TestComposeMonitoring(t *testing.T) {
 	board := dashboards.Providers[0].Options.Path + "/notebox.json"
 	require.Equal(t, "../../../examples/grafana/notebox.json", compose.hostPath("grafana", board))
 	require.Contains(t, compose.Services["grafana"].Environment, "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH="+board)
+}
+
+// TestComposeContains: no service is root, has capabilities or may get any, and the Docker socket is
+// the service's alone. What one has beyond that is named here.
+func TestComposeContains(t *testing.T) {
+	t.Parallel()
+	var compose composeFile
+	readYAML(t, "../../../compose.yaml", &compose)
+	require.Contains(t, compose.Services, "notebox")
+	adds := map[string][]string{"caddy": {"NET_BIND_SERVICE"}}
+	writes := map[string]bool{"grafana": true}
+	for name, service := range compose.Services {
+		require.Regexp(t, `^[1-9][0-9]*:[0-9]+$`, service.User, name)
+		require.Equal(t, []string{"ALL"}, service.CapDrop, name)
+		require.Equal(t, adds[name], service.CapAdd, name)
+		require.Equal(t, []string{"no-new-privileges:true"}, service.SecurityOpt, name)
+		require.Equal(t, writes[name], !service.ReadOnly, name)
+		require.False(t, service.Privileged, name)
+		require.Empty(t, service.NetworkMode+service.PID, name)
+		for _, volume := range service.Volumes {
+			host, _, _ := strings.Cut(volume, ":")
+			switch {
+			case strings.HasPrefix(host, "./"):
+				require.True(t, strings.HasSuffix(volume, ":ro"), "%s may write to %s", name, volume)
+			case strings.HasPrefix(host, "/"):
+				require.Equal(t, "notebox /var/run/docker.sock", name+" "+host)
+			}
+		}
+	}
 }
 
 // TestComposeProfiles: docs/operate.md has a row for each profile, and what a file of deploy/compose

@@ -2,9 +2,11 @@ package documents
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -45,6 +47,7 @@ func release(t *testing.T) (folder, archive string) {
 		{"completion/notebox", 0o644, []byte("bash")},
 		{"completion/_notebox", 0o644, []byte("zsh")},
 		{"completion/notebox.fish", 0o644, []byte("fish")},
+		{"notebox.service", 0o644, []byte("unit")},
 	} {
 		require.NoError(t, w.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content))}))
 		_, err := w.Write(f.content)
@@ -86,6 +89,9 @@ func TestInstall(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, string(raw))
 		}
+		if os.Getuid() == 0 {
+			require.FileExists(t, filepath.Join(to, "lib/systemd/system/notebox.service"))
+		}
 		out, err = install(from, to) // over what is there
 		require.NoError(t, err, out)
 		require.NoError(t, exec.Command(filepath.Join(to, "bin", "notebox"), "version").Run())
@@ -117,5 +123,59 @@ func TestInstall(t *testing.T) {
 		left, err := os.ReadDir(to)
 		require.NoError(t, err)
 		require.Empty(t, left, c.desc)
+	}
+}
+
+// TestInstallOnAStrictMachine: a umask that lets nobody else read, and a folder of temporary files in
+// which no program may run, which is a mount's option and so wants root.
+func TestInstallOnAStrictMachine(t *testing.T) {
+	t.Parallel()
+	folder, _ := release(t)
+	to, temporary := t.TempDir(), t.TempDir()
+	script := "umask 077; TMPDIR=\"$2\" ./install.sh \"$0\" \"$1\""
+	command := []string{"sh", "-ec", script, folder, to, temporary}
+	if os.Getuid() == 0 {
+		command[2] = "mount -t tmpfs -o noexec none \"$2\"; " + script
+		command = append([]string{"unshare", "--mount"}, command...)
+	}
+	c := exec.Command(command[0], command[1:]...)
+	c.Dir = "../../.."
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoError(t, filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == to {
+			return err
+		}
+		info, err := d.Info()
+		want := os.FileMode(0o644)
+		if d.IsDir() || d.Name() == "notebox" && filepath.Base(filepath.Dir(path)) == "bin" {
+			want = 0o755
+		}
+		require.Equal(t, want, info.Mode().Perm(), path)
+		require.NotContains(t, d.Name(), "new", "nothing is left")
+		return err
+	}))
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestInstallCutShort: a script that came in part, as curl into sh can meet it, does nothing.
+func TestInstallCutShort(t *testing.T) {
+	t.Parallel()
+	folder, _ := release(t)
+	script, err := os.ReadFile("../../../install.sh")
+	require.NoError(t, err)
+	to, temporary := filepath.Join(t.TempDir(), "to"), t.TempDir()
+	whole := len(bytes.TrimSpace(script))
+	for n := range whole {
+		c := exec.Command("sh", "-s", "--", folder, to)
+		c.Stdin = bytes.NewReader(script[:n])
+		c.Env = append(os.Environ(), "TMPDIR="+temporary)
+		out, _ := c.CombinedOutput()
+		require.NoDirExists(t, to, "%d bytes: %s", n, out)
+		left, err := os.ReadDir(temporary)
+		require.NoError(t, err)
+		require.Empty(t, left, "%d bytes: %s", n, out)
 	}
 }

@@ -95,3 +95,22 @@ func TestKeysOfAFile(t *testing.T) {
 		require.NotContains(t, string(raw), bob)
 	}
 }
+
+// TestFirstKey: a service that has no key yet is up and lets nobody in; the first key is made beside
+// it, and is in none of its words and files.
+func TestFirstKey(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	path := folder + "/keys"
+	o := service.Options{Name: "first-key", Folder: folder, Flags: []string{"--api-keys-file", path, "--first-key", "--pool-size", "0"}}
+	p := o.Start(t)
+	require.Contains(t, p.Logged(), "nobody can call yet")
+	status, _, _ := askAs(t, p, "", "1")
+	require.Equal(t, http.StatusUnauthorized, status)
+
+	alice := newKey(t, path, "alice")
+	require.Eventually(t, func() bool {
+		return service.Ask(t, http.MethodGet, p.URL+"/v1/environments", "", "X-API-Key: "+alice).Status == http.StatusOK
+	}, time.Minute, 50*time.Millisecond)
+	require.NotContains(t, p.Logged(), alice)
+}

@@ -40,5 +40,20 @@ func TestPace(t *testing.T) {
 		require.InDelta(t, 2.0, beside.Seconds(), 0.1, "beside small runs: 24 MiB a second")
 		time.Sleep(time.Second)
 		require.Zero(t, transfer(o), "they are gone")
+
+		time.Sleep(time.Second)
+		begun, other := time.Now(), make(chan struct{})
+		large := func(p *pace) {
+			for i := range size / part {
+				p.moved(part, o)
+				if i%8 == 0 {
+					time.Sleep(5 * time.Millisecond) // it is late, as on a busy machine
+				}
+			}
+		}
+		go func() { defer close(other); large(new(pace)) }()
+		large(new(pace))
+		<-other
+		require.Less(t, time.Since(begun).Seconds(), 1.5, "two large ones do not wait for each other: only at their start both are small")
 	})
 }

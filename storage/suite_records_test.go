@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -39,7 +40,7 @@ func records(t *testing.T, s *storage.Store, _ *clock) {
 	require.NoError(t, s.PutNew(ctx, key, nil), "what was deleted may come again")
 	require.Empty(t, read())
 
-	share, page := storage.RunKey(day, "run_1", storage.KindShare, ""), bytes.Repeat([]byte("a page "), 1<<20)
+	share, page := storage.RunKey(time.Now(), "run_1", storage.KindShare, ""), bytes.Repeat([]byte("a page "), 1<<20)
 	require.NoError(t, s.PutNew(ctx, share, page))
 	require.ErrorIs(t, s.PutNew(ctx, share, []byte("another")), storage.ErrExists)
 	require.True(t, string(page) == mustGet(t, s, share))

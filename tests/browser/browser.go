@@ -61,6 +61,7 @@ func New(t *testing.T, width, height int) *Browser {
 	b.Ctx, cancel = chromedp.NewContext(allocator, chromedp.WithListener(b.note))
 	t.Cleanup(cancel)
 	b.Do()
+	b.watchFrames()
 	return b
 }
 

@@ -42,7 +42,7 @@ func TestManyOutputs(t *testing.T) {
 	}
 	b := openPage(t, s, 0, 0)
 	press(b, "run")
-	untilStatus(b, "Done")
+	b.Until(`document.querySelector("#stop").hidden && document.querySelector(".outputs > .error") !== null`)
 	check(b)
 	b.RequireQuiet(s.url)
 	visitor := browser.New(t, 0, 0)

@@ -97,7 +97,7 @@ function showLatex(value: Json | BlobLink, _data: Bundle, host: Host): HTMLEleme
   const element = document.createElement("div");
   element.className = "latex scroll";
   element.tabIndex = 0;
-  element.setAttribute("role", "region");
+  element.setAttribute("role", "group");
   element.setAttribute("aria-label", "Formula");
   const { tex, display } = strip(textOf(value));
   void showFormula(element, tex, display, host);

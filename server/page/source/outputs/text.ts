@@ -108,7 +108,7 @@ export class StreamView {
     this.element = document.createElement("pre");
     this.element.className = name === "stderr" ? "stream stderr" : "stream";
     this.element.tabIndex = 0;
-    this.element.setAttribute("role", "region");
+    this.element.setAttribute("role", "group");
     this.element.setAttribute("aria-label", name === "stderr" ? "Standard error" : "Output");
     this.gap.className = "gap";
     this.gap.hidden = true;

@@ -20,7 +20,7 @@ export function showError(error: ErrorOutput, host: Host, cellOf: (count: number
   const trace = document.createElement("pre");
   trace.className = "traceback";
   trace.tabIndex = 0;
-  trace.setAttribute("role", "region");
+  trace.setAttribute("role", "group");
   trace.setAttribute("aria-label", "Traceback");
   let text = error.traceback;
   if (text.length > tracebackChars) text = `${text.slice(0, tracebackChars / 2)}\n…\n${text.slice(-tracebackChars / 2)}`;

@@ -85,7 +85,7 @@ export class App {
       const unknown = choose(shared.language, this.controls);
       if (!this.show(shared.cells)) return;
       this.given = shared.cells;
-      says(unknown ? `The run ${unknown}` : "This is the code of a run that was shared with you. Nothing of it has run here: look at it, then press Run.", unknown ? "error" : "");
+      says(unknown ? `The run ${unknown}` : "This is the code of a run that was shared with you. It has not run here. Read it, then press Run.", unknown ? "error" : "");
     } catch (error) {
       says(`The run could not be opened: ${messageOf(error)}`, "error");
     }
@@ -93,7 +93,7 @@ export class App {
 
   private agrees(kept: boolean): Promise<boolean> {
     const losses = [kept && "Your cells go to the History.", this.session.current && "Your session is closed.", this.inputs.files.length > 0 && "Your files are left out."];
-    return confirm("Open the shared run?", ["Its code takes the place of what is here.", ...losses].filter(Boolean).join(" "), "Open it", "Keep what is here");
+    return confirm("Open the shared run?", ["Its code replaces the cells here.", ...losses].filter(Boolean).join(" "), "Open it", "Keep what is here");
   }
 
   /** startAfresh is for a stranger's code: it gets no session, no files and no network that somebody gave to code of their own. */
@@ -134,7 +134,7 @@ export class App {
     });
     on("share-button", () => {
       if (this.runs.reply) this.share(this.runs.reply.id);
-      else says("Run it first: what is shared is a run, with what came out. Earlier runs are in the History.");
+      else says("Run it first: a link shows one run. Earlier runs are in the History.");
     });
     on("session-restart", () => void this.session.restart().then(() => says("The session has a new kernel: its variables are gone, its files are there."), (error: unknown) => says(String(error), "error")));
     on("session-close", () => void this.session.close());

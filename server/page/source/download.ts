@@ -14,13 +14,13 @@ export function downloads(cells: Cell[], language: Language, runs: Runs): { name
   return [
     {
       name: "notebook.ipynb",
-      about: "The cells and what they put out, for Jupyter",
+      about: "The cells and their outputs, for Jupyter",
       save: () => saveAs("notebook.ipynb", "application/x-ipynb+json", writeNotebook(cells, language)),
     },
     { name: script, about: "The code alone", save: () => saveAs(script, "text/plain", code.map((cell) => cell.text).join("\n\n") + "\n") },
     {
       name: "notebook.html",
-      about: "A page that shows code and outputs, without this service",
+      about: "A page with code and outputs, which needs no service",
       save: () => void recordOf(filled, code, language, runs).then(writeRecord).then((page) => saveAs("notebook.html", "text/html", page)),
     },
   ];

@@ -139,14 +139,14 @@ const keys: [string, string][] = [
   ["Shift Enter", "Run, and go to the next cell"],
   ["Ctrl Enter", "Run"],
   ["Alt Enter", "Run, and insert a cell below"],
-  ["Esc", "Leave the editor: the keys below are for a cell that is not edited"],
+  ["Esc", "Leave the editor. The keys below work outside it"],
   ["Enter", "Edit the cell"],
   ["j, k or ↓, ↑", "The next cell, the one before"],
   ["a, b", "Insert a cell above, below"],
   ["d d", "Delete the cell"],
-  ["z", "Undo that"],
-  ["m, y", "Make it a text, make it code"],
-  ["Tab", "In the editor: complete, or indent. Else: the next thing on the page"],
+  ["z", "Undo the deletion"],
+  ["m, y", "Make the cell a text, make it code"],
+  ["Tab", "In the editor: complete, or indent. Elsewhere: the next thing on the page"],
 ];
 
 export function showKeys(): void {

@@ -12,7 +12,7 @@ import { Problem, type Service } from "./service";
 /** showShare makes a link to a run, or ends those that there are, whenever they were made. */
 export function showShare(service: Service, run: string, says: (text: string) => void): void {
   const { body } = openDialog("Share this run", true);
-  const about = makeText("Whoever has the link sees the code of this run and all that came out of it: text, pictures and files. Variables, files that you gave it and keys are not in it. It can only be looked at.");
+  const about = makeText("Whoever has the link sees the code of this run and its output: text, pictures and files. The page has no variables, no keys, and no files that you gave to the run. Nobody can run or change anything there.");
   const make = makeButton("Make a link", () => void attempt(async () => made(await service.share(run))), "primary");
   const end = makeButton("Revoke", () => void attempt(revoke));
   end.id = "share-revoke";

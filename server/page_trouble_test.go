@@ -26,10 +26,18 @@ func TestThePageLoadsLater(t *testing.T) {
 		require.Equal(t, "false", browser.Eval[string](b, `String(document.querySelector("#again").hidden)`))
 		b.RequireAccessible()
 		b.Shoot("no-key")
+		if path == "/" {
+			b.Do(chromedp.Focus(chromedp.CSS(".cell")))
+			b.Press("Enter")
+			b.Type("typed()")
+		}
 		press(b, "again")
 		b.Until(`document.querySelector("#api-key") !== null`)
 		b.Do(chromedp.SendKeys(chromedp.CSS("#api-key"), "alices\r"))
 		b.Until(`document.querySelector("#again").hidden && document.querySelector("#run:not(:disabled), #none:not([hidden])") !== null`)
+		if path == "/" {
+			require.Equal(t, []string{"typed()"}, cellTexts(b))
+		}
 		browser.Eval[bool](b, `sessionStorage.clear(), true`)
 	}
 

@@ -127,7 +127,7 @@ func (a *Asset) Serve(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("Content-Security-Policy", a.policy)
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin") // who opened it has no hold on it
-	h.Set("Cache-Control", "no-cache") // kept, and asked for again by its ETag: it changes with the program
+	h.Set("Cache-Control", "no-cache")                 // kept, and asked for again by its ETag: it changes with the program
 	content, tag := a.plain, a.tag
 	if a.packed != nil {
 		h.Set("Vary", "Accept-Encoding")

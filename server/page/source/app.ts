@@ -63,7 +63,7 @@ export class App {
     const draft = readDraft();
     if (draft && this.controls.find(draft.language)) this.controls.choose(draft.language);
     this.given = first(this.controls.language?.language ?? "");
-    this.notebook.show(draft?.cells ?? this.given);
+    if (isBlank(this.notebook.texts)) this.notebook.show(draft?.cells ?? this.given); // somebody may have typed meanwhile
     byId<HTMLButtonElement>("run").disabled = !this.controls.language;
     if (!this.controls.language) says("No language is installed. An operator builds their images.", "error");
     if (this.notebook.current?.kind === "code") this.notebook.current.edit("end");

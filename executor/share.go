@@ -100,8 +100,29 @@ func (x *Executor) makeShare(ctx context.Context, owner, id string) (*Share, err
 	if err := x.writeShare(ctx, &page, share, answer); err != nil {
 		return nil, err
 	}
-	if _, err := x.store.Put(ctx, leftKey(id, storage.KindShare, ""), bytes.NewReader(page.Bytes()), string(storage.KindShare)); err != nil {
-		return nil, inputsAway(ctx, err)
+	return x.keepShare(ctx, share, page.Bytes())
+}
+
+// keepShare stores a share. Of several callers at once one succeeds, and the others get its
+// share, so that each has a link that works.
+func (x *Executor) keepShare(ctx context.Context, share *Share, page []byte) (*Share, error) {
+	key := leftKey(share.ID, storage.KindShare, "")
+	err := x.store.PutNew(ctx, key, page)
+	if errors.Is(err, storage.ErrExists) {
+		there, content, opened := x.OpenShare(ctx, share.ID)
+		switch {
+		case opened == nil:
+			return there, content.Close()
+		case !errors.Is(opened, errNoShare):
+			return nil, opened
+		}
+		if err := x.book.Remove(ctx, key); err != nil { // of one that is over: the operator keeps files for longer now
+			return nil, inputsAway(ctx, err)
+		}
+		err = x.store.PutNew(ctx, key, page)
+	}
+	if err != nil {
+		return nil, inputsAway(ctx, WithoutKey(err, key))
 	}
 	return share, nil
 }

@@ -37,11 +37,13 @@ func (r *room) rest() int64 {
 
 // output is what is read of one output.
 type output struct {
-	Cell int                        `json:"cell"`
-	Type string                     `json:"type"`
-	Name string                     `json:"name,omitempty"`
-	Text string                     `json:"text,omitempty"`
-	Data map[string]json.RawMessage `json:"data,omitempty"`
+	Cell      int                        `json:"cell"`
+	Type      string                     `json:"type"`
+	Name      string                     `json:"name,omitempty"`
+	Text      string                     `json:"text,omitempty"`
+	Message   string                     `json:"message,omitempty"`
+	Traceback string                     `json:"traceback,omitempty"`
+	Data      map[string]json.RawMessage `json:"data,omitempty"`
 }
 
 // link is where a blob of an output is stored.
@@ -50,10 +52,34 @@ type link struct {
 	URL  *string `json:"url"`
 }
 
-// outputs gives each cell what it put out.
-func (r *Run) outputs(all []json.RawMessage, places []int, room *room) {
+// maxFailure bounds the traceback, and the message, of one exception, in bytes: the page
+// shows no more of it.
+const maxFailure = 64 << 10
+
+// tracebacks takes room for the outputs that are exceptions, by their index in all, before
+// anything else has some: why a run failed is what its reader wants first.
+func tracebacks(all []json.RawMessage, room *room) map[int]json.RawMessage {
+	kept := map[int]json.RawMessage{}
+	for i, raw := range all {
+		var o output
+		if json.Unmarshal(raw, &o) != nil || o.Type != string(notebook.TypeError) {
+			continue
+		}
+		if len(raw) > maxFailure {
+			o.Message, o.Traceback = notebook.Shorten(o.Message, maxFailure), notebook.Shorten(o.Traceback, maxFailure)
+			raw, _ = json.Marshal(o) // strings alone
+		}
+		if room.take(int64(len(raw))) {
+			kept[i] = raw
+		}
+	}
+	return kept
+}
+
+// outputs gives each cell what it put out. Those that are kept have their room.
+func (r *Run) outputs(all []json.RawMessage, kept map[int]json.RawMessage, places []int, room *room) {
 	lost, cut := 0, false
-	for _, raw := range all {
+	for i, raw := range all {
 		var o output
 		if json.Unmarshal(raw, &o) != nil || o.Cell < 0 || o.Cell >= len(places) || places[o.Cell] < 0 {
 			lost++
@@ -63,10 +89,12 @@ func (r *Run) outputs(all []json.RawMessage, places []int, room *room) {
 			raw = withoutAddresses(o)
 		}
 		switch {
+		case kept[i] != nil:
+			raw = kept[i]
 		case room.take(int64(len(raw))):
 		case o.Type == string(notebook.TypeStream) && room.left > minStream:
 			o.Text, cut = notebook.Shorten(o.Text, room.rest()), true
-			raw, _ = json.Marshal(o) // strings alone
+			raw, _ = json.Marshal(o)
 		default:
 			lost++
 			continue

@@ -105,8 +105,9 @@ func New(executed, answer []byte, image func(name string) ([]byte, error), b Bou
 	if run.Language == "" {
 		run.Language = notebook.Language(executed)
 	}
+	kept := tracebacks(from.Outputs, room)
 	places := run.sources(cells, room)
-	run.outputs(from.Outputs, places, room)
+	run.outputs(from.Outputs, kept, places, room)
 	if room.take(int64(len(widgets))) {
 		run.Widgets = widgets
 	} else {
@@ -156,6 +157,7 @@ func (r *Run) failure(e *Exception, cells []notebook.Source) {
 	at := *e
 	r.Error = &at
 	at.Cell = -1
+	at.Message, at.Traceback = notebook.Shorten(e.Message, maxFailure), notebook.Shorten(e.Traceback, maxFailure)
 	if e.Cell < 0 || e.Cell >= len(cells) || cells[e.Cell].Kind != "code" {
 		return
 	}

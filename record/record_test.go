@@ -71,6 +71,11 @@ func TestBounds(t *testing.T) {
 		{"all outputs", record.Bounds{Text: 100}, "Outputs that are left out", func(t *testing.T, r *record.Run) {
 			require.Equal(t, "print(1)", r.Cells[1].Text)
 		}},
+		{"all but why it failed", record.Bounds{Text: 100}, "Outputs that are left out", func(t *testing.T, r *record.Run) {
+			require.Len(t, r.Cells[2].Outputs, 1)
+			require.Contains(t, string(r.Cells[2].Outputs[0]), `"traceback":"t"`)
+			require.Equal(t, []any{"h", "/mnt/data/a.csv"}, []any{r.Hint, r.Files[0].Path})
+		}},
 		{"widgets", record.Bounds{Text: 100}, "The state of its widgets", func(t *testing.T, r *record.Run) { require.Nil(t, r.Widgets) }},
 		{"code", record.Bounds{Text: 4}, "The code is longer", func(t *testing.T, r *record.Run) { require.Contains(t, r.Cells[0].Text, "left out") }},
 		{"images", record.Bounds{Images: 2}, "Images that are not shown, as they are larger than this page may be: 1.", func(t *testing.T, r *record.Run) {
@@ -86,6 +91,19 @@ func TestBounds(t *testing.T) {
 			c.check(t, run)
 		})
 	}
+}
+
+// TestLongTracebacks are cut: their beginning and their end say what happened.
+func TestLongTracebacks(t *testing.T) {
+	long := "first " + strings.Repeat("x", 1<<20) + " last"
+	run, err := record.New([]byte(book), []byte(strings.ReplaceAll(answer, `"traceback":"t"`, `"traceback":"`+long+`"`)), nil, record.Bounds{Text: 100 << 10})
+	require.NoError(t, err)
+	require.Len(t, run.Cells[2].Outputs, 1)
+	raw := string(run.Cells[2].Outputs[0])
+	require.Less(t, len(raw), 70<<10)
+	require.Contains(t, raw, "first ")
+	require.Contains(t, raw, " last")
+	require.Contains(t, raw, "left out")
 }
 
 func TestTitle(t *testing.T) {

@@ -1,48 +1,54 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestLinksOfOtherSites: a link that somebody follows from another site opens the page and a
-// stored file. Whatever else another site does is refused as before.
+// TestLinksOfOtherSites: a link that somebody follows from another site opens the page, a stored
+// file and a shared run. Whatever else another site does is refused, though the link is good.
 func TestLinksOfOtherSites(t *testing.T) {
 	s := newService(t)
+	sharing(s, picture(""))
+	reply := s.replied(s.postJSON(`{"code":"x"}`))
+	file, image := strings.TrimPrefix(reply.Files[0]["url"].(string), s.url), strings.TrimPrefix(reply.Images[0]["url"].(string), s.url)
+	run := strings.TrimPrefix(s.shared("", reply.ID).URL, s.url)
+	before := len(s.started())
 	const navigate, document = "navigate", "document"
 	for _, c := range []struct {
 		desc, method, path, mode, dest, origin string
-		status                                 int
+		opens                                  bool
 	}{
-		{desc: "the page", path: "/", mode: navigate, dest: document, status: 200},
-		{desc: "its head", method: http.MethodHead, path: "/", mode: navigate, dest: document, status: 200},
-		{desc: "a file, with a signature that is none", path: "/v1/files/x", mode: navigate, dest: document, status: 403},
-		{desc: "a file of a tool, with none", path: "/files/x/y", mode: navigate, dest: document, status: 403},
-		{desc: "a shared run, with a signature that is none", path: "/r/run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", mode: navigate, dest: document, status: 403},
-		{desc: "a shared run in a frame", path: "/r/run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", mode: navigate, dest: "iframe", status: 403},
-		{desc: "a shared run by fetch", path: "/r/run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9", mode: "cors", dest: "empty", status: 403},
-		{desc: "what shares a run", method: http.MethodPost, path: "/v1/executions/run_01KAJ3V7Q1R2S3T4V5W6X7Y8Z9/share", mode: navigate, dest: document, status: 403},
-		{desc: "the page in a frame", path: "/", mode: navigate, dest: "iframe", status: 403},
-		{desc: "the page by fetch", path: "/", mode: "no-cors", dest: "empty", status: 403},
-		{desc: "a part of the page", path: "/page/main.js", mode: "no-cors", dest: "script", status: 403},
-		{desc: "a part as a link", path: "/page/frame", mode: navigate, dest: document, status: 403},
-		{desc: "a picture in a page", path: "/v1/files/x", mode: "no-cors", dest: "image", status: 403},
-		{desc: "a form", method: http.MethodPost, path: "/", mode: navigate, dest: document, status: 403},
-		{desc: "a form that runs code", method: http.MethodPost, path: "/v1/execute", mode: navigate, dest: document, status: 403},
-		{desc: "what lists languages", path: "/v1/environments", mode: navigate, dest: document, status: 403},
-		{desc: "files of another path", path: "/v1/filesystem", mode: navigate, dest: document, status: 403},
-		{desc: "the documentation", path: "/docs", mode: navigate, dest: document, status: 403},
-		{desc: "with an Origin", path: "/", mode: navigate, dest: document, origin: "https://evil.example", status: 403},
+		{desc: "the page", path: "/", mode: navigate, dest: document, opens: true},
+		{desc: "its head", method: http.MethodHead, path: "/", mode: navigate, dest: document, opens: true},
+		{desc: "a file", path: file, mode: navigate, dest: document, opens: true},
+		{desc: "an image", path: image, mode: navigate, dest: document, opens: true},
+		{desc: "a shared run", path: run, mode: navigate, dest: document, opens: true},
+		{desc: "a shared run in a frame", path: run, mode: navigate, dest: "iframe"},
+		{desc: "a shared run by fetch", path: run, mode: "cors", dest: "empty"},
+		{desc: "a shared run with an Origin", path: run, mode: navigate, dest: document, origin: "https://evil.example"},
+		{desc: "what shares a run", method: http.MethodPost, path: sharePath(reply.ID), mode: navigate, dest: document},
+		{desc: "what revokes its link", method: http.MethodDelete, path: sharePath(reply.ID), mode: "cors", dest: "empty"},
+		{desc: "the page in a frame", path: "/", mode: navigate, dest: "iframe"},
+		{desc: "the page by fetch", path: "/", mode: "no-cors", dest: "empty"},
+		{desc: "a part of the page", path: "/page/main.js", mode: "no-cors", dest: "script"},
+		{desc: "a part as a link", path: "/page/frame", mode: navigate, dest: document},
+		{desc: "a picture in a page", path: image, mode: "no-cors", dest: "image"},
+		{desc: "a file in a frame", path: file, mode: navigate, dest: "iframe"},
+		{desc: "a form", method: http.MethodPost, path: "/", mode: navigate, dest: document},
+		{desc: "a form that runs code", method: http.MethodPost, path: "/v1/execute", mode: navigate, dest: document},
+		{desc: "what lists languages", path: "/v1/environments", mode: navigate, dest: document},
+		{desc: "files of another path", path: "/v1/filesystem", mode: navigate, dest: document},
+		{desc: "the documentation", path: "/docs", mode: navigate, dest: document},
+		{desc: "with an Origin", path: "/", mode: navigate, dest: document, origin: "https://evil.example"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			s.t = t
-			method := http.MethodGet
-			if c.method != "" {
-				method = c.method
-			}
-			req := s.request(method, c.path, "", nil)
+			req := s.request(cmp.Or(c.method, http.MethodGet), c.path, "", nil)
 			req.Header.Set("Accept", "text/html")
 			req.Header.Set("Sec-Fetch-Site", "cross-site")
 			req.Header.Set("Sec-Fetch-Mode", c.mode)
@@ -51,19 +57,23 @@ func TestLinksOfOtherSites(t *testing.T) {
 				req.Header.Set("Origin", c.origin)
 			}
 			a := s.do(req)
-			require.Equal(t, c.status, a.StatusCode, "%s", a.body)
-			require.Empty(t, s.started())
-			other := "other sites may not call"
-			switch c.desc {
-			case "a file, with a signature that is none", "a file of a tool, with none", "a shared run, with a signature that is none":
-				require.NotContains(t, string(a.body), other) // it is the signature that is asked
+			require.Len(t, s.started(), before)
+			if c.opens {
+				require.Equal(t, http.StatusOK, a.StatusCode, "%s", a.body)
+				return
 			}
+			require.Equal(t, http.StatusForbidden, a.StatusCode, "%s", a.body)
+			require.Regexp(t, "pages of (other sites|this Origin) may not call this service", string(a.body), "it is refused for where it comes from")
 		})
 	}
+	s.t = t
+	require.Equal(t, http.StatusOK, s.seen(run).StatusCode, "nobody has revoked it")
 	t.Run("rebinding", func(t *testing.T) {
 		req := s.request(http.MethodGet, "/", "", nil)
 		req.Host = "evil.example"
 		req.Header.Set("Accept", "text/html")
-		require.Equal(t, http.StatusForbidden, s.do(req).StatusCode)
+		a := s.do(req)
+		require.Equal(t, http.StatusForbidden, a.StatusCode)
+		require.Contains(t, string(a.body), "the Host header does not name this service")
 	})
 }

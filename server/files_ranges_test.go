@@ -2,9 +2,10 @@ package server
 
 import (
 	"net/http"
-	"notebox/server/web"
 	"strings"
 	"testing"
+
+	"notebox/server/web"
 
 	"github.com/stretchr/testify/require"
 )

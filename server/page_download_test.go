@@ -24,14 +24,7 @@ func TestThePageDownloads(t *testing.T) {
 	show(b, map[string]string{"markdown": "# Title"}, map[string]string{"code": "one()\ntwo()"}, map[string]string{"code": "three()"})
 	press(b, "run")
 	untilStatus(b, "Done")
-	browser.Eval[bool](b, `(() => { const make = URL.createObjectURL; URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return make.call(URL, blob); }; return true; })()`)
-	download := func(choice int) string {
-		browser.Eval[bool](b, `window.saved = undefined, true`)
-		press(b, "download-button")
-		browser.Eval[bool](b, fmt.Sprintf(`document.querySelectorAll(".choices button")[%d].click(), true`, choice))
-		b.Until(`window.saved !== undefined && document.querySelector("dialog") === null`)
-		return browser.Eval[string](b, `window.saved`)
-	}
+	download := saving(b)
 	var book struct {
 		Format int `json:"nbformat"`
 		Cells  []struct {
@@ -57,11 +50,31 @@ func TestThePageDownloads(t *testing.T) {
 	record := download(2)
 	b.RequireQuiet(s.url)
 	b = browser.New(t, 0, 0)
-	b.Do(chromedp.Navigate("about:blank"))
-	browser.Eval[bool](b, fmt.Sprintf(`document.open(), document.write(%s), document.close(), true`, mustJSON(t, record)))
+	openRecord(b, record)
 	b.Until(`document.querySelector(".outputs img")?.naturalWidth === 1`)
 	b.Until(`document.querySelector(".stream").textContent === "printed\n"`)
 	b.Until(`document.querySelector(".markdown h1")?.textContent === "Title"`)
+}
+
+// saving returns what saves a choice of the download dialog, by its place, and returns its text.
+func saving(b *browser.Browser) func(choice int) string {
+	b.T.Helper()
+	browser.Eval[bool](b, `(() => { const make = URL.createObjectURL; URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return make.call(URL, blob); }; return true; })()`)
+	return func(choice int) string {
+		b.T.Helper()
+		browser.Eval[bool](b, `window.saved = undefined, true`)
+		press(b, "download-button")
+		browser.Eval[bool](b, fmt.Sprintf(`document.querySelectorAll(".choices button")[%d].click(), true`, choice))
+		b.Until(`window.saved !== undefined && document.querySelector("dialog") === null`)
+		return browser.Eval[string](b, `window.saved`)
+	}
+}
+
+// openRecord shows a downloaded page as it is without a service.
+func openRecord(b *browser.Browser, record string) {
+	b.T.Helper()
+	b.Do(chromedp.Navigate("about:blank"))
+	browser.Eval[bool](b, fmt.Sprintf(`document.open(), document.write(%s), document.close(), true`, mustJSON(b.T, record)))
 }
 
 func mustJSON(t *testing.T, value any) string {

@@ -30,6 +30,16 @@ func TestThePageNeedsNoMouse(t *testing.T) {
 	b := openPage(t, s, 0, 0)
 	b.Until(`document.activeElement?.matches(".editor") === true`) // the cursor is in the example
 
+	// Tab indents in there, so the way out is told: to see, and in the editor's name.
+	const hint = `document.querySelector("#leave-hint").checkVisibility()`
+	require.True(t, browser.Eval[bool](b, hint))
+	require.Contains(t, browser.Eval[string](b, `document.activeElement.shadowRoot.activeElement.getAttribute("aria-label")`), "Escape leaves the editor")
+	b.RequireAccessible()
+	b.Shoot("leave-hint")
+	b.Press("Escape")
+	require.False(t, browser.Eval[bool](b, hint))
+	b.Press("Enter")
+
 	// An example of the dialog is chosen, and its code replaced.
 	b.Press("Escape")
 	b.TabTo("#examples-button", browser.Shift)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -54,5 +55,7 @@ func TestARecordNeedsNoService(t *testing.T) {
 	b.Until(`document.querySelector(".stream").textContent === "<\/script><script>window.pwned=true<\/script>\n"`)
 	require.Equal(t, "null", browser.Eval[string](b, `String(window.pwned ?? null)`))
 	b.Shoot("record")
+	time.Sleep(3 * time.Second) // what the attack began has had its time
+	require.Greater(t, browser.Eval[int](b, `document.querySelectorAll("iframe")[1].clientHeight`), 200, "the attack, which adds elements, has run")
 	require.Zero(t, e.visits.Load(), "another host was reached")
 }

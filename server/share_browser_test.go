@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -88,19 +90,9 @@ func openPageWithKey(t *testing.T, s *service, key string) *browser.Browser {
 // neither the key of who looks at it, nor the service, nor another host.
 func TestASharedRunIsHostile(t *testing.T) {
 	t.Parallel()
-	s := newService(t, withKeys(t, "alices"))
+	s := newService(t, withKeys(t, "key-of-a-person"))
 	e := newEnemy(t)
-	attack := strings.ReplaceAll(e.attack(), "SERVICE", s.url)
-	html := func(text string) string { return display(map[string]any{"text/html": text}) }
-	sharing(s,
-		html("<p>before</p><script>"+attack+"</script>"),
-		html(`<meta http-equiv="refresh" content="0;url=http://`+e.address+`/"><p>x</p>`),
-		html(`<table><tr><td><a href="javascript:window.pwned=true">go</a></td></tr></table>`),
-		display(map[string]any{"text/markdown": "<script>window.pwned=true</script><img src=x onerror='window.pwned=true'> ![b](http://" + e.address + "/b.png)"}),
-		display(map[string]any{"image/svg+xml": `<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20" onload="parent.pwned=true"><image href="http://` + e.address + `/" width="9" height="9"/></svg>`}),
-		stdout("</script><script>window.pwned=true</script>\n"),
-		raised("<img src=x onerror=window.pwned=true>", "</script><script>window.pwned=true</script>"),
-	)
+	sharing(s, append(e.outputs(s.url), stdout("</script><script>window.pwned=true</script>\n"), raised("<img src=x onerror=window.pwned=true>", "</script><script>window.pwned=true</script>"))...)
 	inner := s.run
 	s.run = func(ctx context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
 		if err := events.File(ctx, `"><script>window.pwned=true<.csv`, strings.NewReader("x")); err != nil {
@@ -110,26 +102,30 @@ func TestASharedRunIsHostile(t *testing.T) {
 	}
 	code, err := json.Marshal(map[string]string{"code": "# </title></script><script>window.pwned=true</script>\nx"})
 	require.NoError(t, err)
-	link := s.shared("alices", s.ran("alices", string(code))).URL
+	link := s.shared("key-of-a-person", s.ran("key-of-a-person", string(code))).URL
 	before := len(s.started())
 
-	b := openPageWithKey(t, s, "alices") // who looks at it has a key in this tab
+	b := openPageWithKey(t, s, "key-of-a-person") // who looks at it has a key in this tab
+	const (
+		storage = `(() => { try { return sessionStorage.getItem("notebox.key"); } catch { return "refused"; } })()`
+		cookie  = `(() => { try { return document.cookie + "read"; } catch { return "refused"; } })()`
+	)
+	asked := func() string {
+		browser.Eval[bool](b, fmt.Sprintf(`window.asked = undefined, fetch(%q).then(() => { window.asked = "answered"; }, () => { window.asked = "refused"; }), true`, s.url+"/healthz"))
+		b.Until(`window.asked !== undefined`)
+		return browser.Eval[string](b, `window.asked`)
+	}
+	require.Equal(t, []string{"key-of-a-person", "read", "answered"}, []string{browser.Eval[string](b, storage), browser.Eval[string](b, cookie), asked()}, "a page of the service can")
 	b.Do(chromedp.Navigate(link))
-	b.Until(`document.querySelectorAll("iframe").length >= 2`)
+	b.Until(`document.querySelectorAll("iframe").length >= 6`)
 	time.Sleep(5 * time.Second) // what the attacks began has had its time
 	require.Equal(t, "null", browser.Eval[string](b, `String(window.pwned ?? null)`))
 	require.Equal(t, link, browser.Eval[string](b, `location.href`))
-	require.Equal(t, "refused", browser.Eval[string](b, `(() => { try { return String(sessionStorage.length); } catch { return "refused"; } })()`))
-	require.Equal(t, "refused", browser.Eval[string](b, `(() => { try { return document.cookie + "read"; } catch { return "refused"; } })()`))
-	require.Equal(t, "refused", browser.Eval[string](b, fmt.Sprintf(`window.asked = undefined; fetch(%q).then(() => { window.asked = "answered"; }, () => { window.asked = "refused"; }); "refused"`, s.url+"/healthz")))
-	b.Until(`window.asked !== undefined`)
-	require.Equal(t, "refused", browser.Eval[string](b, `window.asked`))
+	require.Equal(t, []string{"refused", "refused", "refused"}, []string{browser.Eval[string](b, storage), browser.Eval[string](b, cookie), asked()})
 	require.Len(t, s.started(), before, "it has run code")
 	require.Zero(t, e.visits.Load(), "another host was reached")
 	require.Zero(t, e.packets.Load(), "another host was reached by WebRTC")
-	for _, address := range b.Requests() {
-		require.NotContains(t, address, "alices")
-	}
+	e.requireTried(b)
 	b.Do(chromedp.Navigate(s.url + "/"))
 	b.Until(`document.querySelector("#run:not(:disabled)") !== null`) // the key is still there
 	require.NotContains(t, browser.Eval[[]string](b, `[...Object.keys(localStorage), ...Object.keys(sessionStorage)]`), "pwned")
@@ -148,4 +144,13 @@ func TestASharedRunIsQuiet(t *testing.T) {
 	time.Sleep(5 * time.Second) // what was begun has had its time
 	require.Zero(t, e.visits.Load(), "another host was reached")
 	require.Zero(t, e.packets.Load(), "another host was reached by WebRTC")
+
+	// The same page without the header that holds it does reach the host.
+	a := s.seen(link)
+	require.Equal(t, http.StatusOK, a.StatusCode)
+	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(a.body) }))
+	defer bare.Close()
+	b = browser.New(t, 0, 0)
+	b.Do(chromedp.Navigate(bare.URL))
+	require.Eventually(t, func() bool { return e.packets.Load() > 0 }, 20*time.Second, 50*time.Millisecond)
 }

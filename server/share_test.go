@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"notebox/record"
 	"notebox/runner"
@@ -228,6 +232,70 @@ func TestShareHead(t *testing.T) {
 	var run record.Run
 	require.NoError(t, json.Unmarshal([]byte(data), &run), "the run's data ends where it ends")
 	require.Equal(t, hostile+"\u202e\n", outputText(t, run.Cells[0].Outputs[0]))
+}
+
+// meetingStore has all who store a share wait for each other, so that none has seen another's.
+type meetingStore struct {
+	Store
+	all *sync.WaitGroup
+}
+
+func (m meetingStore) PutNew(ctx context.Context, key string, content []byte) error {
+	if strings.HasSuffix(key, "/"+string(storage.KindShare)) {
+		m.all.Done()
+		m.all.Wait()
+	}
+	return m.Store.PutNew(ctx, key, content)
+}
+
+// TestSharesAtOnce: who shares one run at the same moment, at whatever service, gets a link that
+// works.
+func TestSharesAtOnce(t *testing.T) {
+	for _, at := range []string{"mem://", "file://" + t.TempDir()} {
+		store := sharedStore(t, at, nil)
+		all := new(sync.WaitGroup)
+		meeting := meetingStore{store, all}
+		services := []*service{newService(t, over(meeting, "a")), newService(t, over(meeting, "b"))}
+		id := services[0].ran("", `{"code":"x"}`)
+		require.NoError(t, services[0].server.Wait(t.Context())) // else it has not ended, as the other sees it
+		all.Add(len(services))
+		links := make(chan string, len(services))
+		var posts errgroup.Group
+		for _, s := range services {
+			posts.Go(func() error {
+				answer, err := http.Post(s.url+sharePath(id), "", nil)
+				if err != nil {
+					return err
+				}
+				defer answer.Body.Close()
+				links <- answer.Header.Get("Location")
+				return nil
+			})
+		}
+		require.NoError(t, posts.Wait())
+		close(links)
+		for link := range links {
+			u, err := url.Parse(link)
+			require.NoError(t, err)
+			for _, s := range services {
+				require.Equal(t, http.StatusOK, s.seen(u.RequestURI()).StatusCode, link)
+			}
+		}
+	}
+}
+
+// TestAnOperatorEndsAShare by removing its object from the store, whosever it is.
+func TestAnOperatorEndsAShare(t *testing.T) {
+	folder := t.TempDir()
+	s := newService(t, withKeys(t, "alices"), over(sharedStore(t, "file://"+folder, nil), "a"))
+	id := s.ran("alices", `{"code":"x"}`)
+	link := s.shared("alices", id)
+	require.Equal(t, http.StatusOK, s.seen(link.URL).StatusCode)
+	found, err := filepath.Glob(filepath.Join(folder, "runs", "*", id, "share.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, found, 1, "as docs/operate.md says")
+	require.NoError(t, os.Remove(found[0]))
+	require.Equal(t, http.StatusNotFound, s.seen(link.URL).StatusCode)
 }
 
 func outputText(t *testing.T, raw json.RawMessage) string {

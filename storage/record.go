@@ -43,9 +43,15 @@ func isRecord(key string) bool {
 	return key == recordsPrefix || strings.HasPrefix(key, recordsPrefix+"/")
 }
 
-// PutNew stores content as the record key if there is none: of several that try it at
-// once, in whatever process, one succeeds and the others get ErrExists. With another
-// error it is not known whether the record is there.
+// isShare tells the key of a run's share, of which there is one.
+func isShare(key string) bool {
+	parts := strings.Split(key, "/")
+	return len(parts) == 4 && parts[0] == runsPrefix && parts[3] == string(KindShare)
+}
+
+// PutNew stores content as the record key, or as a run's share, if there is none: of several
+// callers that try it at once, in whatever process, one succeeds and the others get
+// ErrExists. With another error it is not known whether the object is there.
 func (s *Store) PutNew(ctx context.Context, key string, content []byte) error {
 	err := s.putNew(ctx, key, content)
 	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
@@ -58,7 +64,7 @@ func (s *Store) PutNew(ctx context.Context, key string, content []byte) error {
 }
 
 func (s *Store) putNew(ctx context.Context, key string, content []byte) error {
-	if !validKey(key) || !isRecord(key) {
+	if !validKey(key) || !isRecord(key) && !isShare(key) {
 		return errors.New("not a record's key")
 	}
 	if s.folder != nil {
@@ -68,9 +74,7 @@ func (s *Store) putNew(ctx context.Context, key string, content []byte) error {
 	if s.cloud == nil {
 		return s.bucket.WriteAll(ctx, key, content, options)
 	}
-	if len(content) <= smallPartBytes {
-		options.BufferSize = smallPartBytes
-	}
+	options.BufferSize = max(smallPartBytes, len(content)+1) // one request: the condition is of each
 	ctx, bucket := s.cloud.once(ctx, options)
 	return bucket.Upload(ctx, key, struct{ io.Reader }{bytes.NewReader(content)}, options)
 }

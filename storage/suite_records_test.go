@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -37,6 +39,12 @@ func records(t *testing.T, s *storage.Store, _ *clock) {
 	require.NoError(t, s.Delete(ctx, key))
 	require.NoError(t, s.PutNew(ctx, key, nil), "what was deleted may come again")
 	require.Empty(t, read())
+
+	share, page := storage.RunKey(time.Now(), "run_1", storage.KindShare, ""), bytes.Repeat([]byte("a page "), 1<<20)
+	require.NoError(t, s.PutNew(ctx, share, page))
+	require.ErrorIs(t, s.PutNew(ctx, share, []byte("another")), storage.ErrExists)
+	require.True(t, string(page) == mustGet(t, s, share))
+	require.NoError(t, s.Delete(ctx, share))
 }
 
 func recordKeys(t *testing.T, s *storage.Store, _ *clock) {
@@ -57,7 +65,7 @@ func recordKeys(t *testing.T, s *storage.Store, _ *clock) {
 		require.Error(t, err, "no link leads to a record")
 		require.ErrorIs(t, s.Verify(key, nil), storage.ErrSignature)
 	}
-	for _, key := range []string{"runs/a", "recordsx/a", "records/../runs/a", "records//a", "", "a"} {
+	for _, key := range []string{"runs/a", "runs/2026-01-01/run_1/result.json", "runs/2026-01-01/run_1/files/share.jsonl", "recordsx/a", "records/../runs/a", "records//a", "", "a"} {
 		require.Error(t, s.PutNew(t.Context(), key, nil), key)
 		require.Error(t, s.Replace(t.Context(), key, nil), key)
 		_, err := s.Read(t.Context(), key, 1)

@@ -24,7 +24,7 @@ type Store interface {
 	// Get returns an error that is storage.ErrNotFound for an unknown key.
 	Get(ctx context.Context, key string) (*storage.Reader, error)
 
-	// PutNew creates a record. Of several callers at once, in whatever process,
+	// PutNew creates a record, or a run's share. Of several callers at once, in whatever process,
 	// one succeeds; the others get an error that is storage.ErrExists.
 	PutNew(ctx context.Context, key string, content []byte) error
 	Replace(ctx context.Context, key string, content []byte) error

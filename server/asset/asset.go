@@ -33,9 +33,6 @@ func Page(policy string, content []byte) *Asset {
 	return newAsset("text/html; charset=utf-8", policy, content)
 }
 
-// Text returns a text that is no page.
-func Text(content []byte) *Asset { return newAsset(mediaTypes[".txt"], filePolicy, content) }
-
 func newAsset(mediaType, policy string, content []byte) *Asset {
 	sum := sha256.Sum256(content)
 	return &Asset{mediaType: mediaType, policy: policy, tag: hex.EncodeToString(sum[:16]), plain: func() []byte { return content }}
@@ -129,7 +126,8 @@ func (a *Asset) Serve(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("Content-Type", a.mediaType)
 	h.Set("Content-Security-Policy", a.policy)
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-cache") // kept, and asked for again by its ETag: it changes with the program
+	h.Set("Cross-Origin-Opener-Policy", "same-origin") // who opened it has no hold on it
+	h.Set("Cache-Control", "no-cache")                 // kept, and asked for again by its ETag: it changes with the program
 	content, tag := a.plain, a.tag
 	if a.packed != nil {
 		h.Set("Vary", "Accept-Encoding")

@@ -37,6 +37,13 @@ func get(t *testing.T, a *Asset, headers ...string) *httptest.ResponseRecorder {
 	return w
 }
 
+func loaded(t *testing.T, name, content string) *Asset {
+	t.Helper()
+	assets, err := Load(fstest.MapFS{name: {Data: []byte(content)}})
+	require.NoError(t, err)
+	return assets[name]
+}
+
 func TestWhatIsServed(t *testing.T) {
 	for _, c := range []struct {
 		desc      string
@@ -45,7 +52,7 @@ func TestWhatIsServed(t *testing.T) {
 		policy    string
 	}{
 		{"a page", Page("default-src 'none'; img-src data:", []byte("<p>")), "text/html; charset=utf-8", "default-src 'none'; img-src data:"},
-		{"a text", Text([]byte("<p>")), "text/plain; charset=utf-8", "default-src 'none'; frame-ancestors 'none'"},
+		{"a text", loaded(t, "a.txt", "<p>"), "text/plain; charset=utf-8", "default-src 'none'; frame-ancestors 'none'"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			w := get(t, c.asset)
@@ -53,6 +60,7 @@ func TestWhatIsServed(t *testing.T) {
 			require.Equal(t, c.mediaType, w.Header().Get("Content-Type"))
 			require.Equal(t, c.policy, w.Header().Get("Content-Security-Policy"))
 			require.Equal(t, "same-origin", w.Header().Get("Cross-Origin-Resource-Policy"))
+			require.Equal(t, "same-origin", w.Header().Get("Cross-Origin-Opener-Policy"))
 			require.Equal(t, "no-cache", w.Header().Get("Cache-Control"))
 			again := get(t, c.asset, "If-None-Match", w.Header().Get("ETag"))
 			require.Equal(t, http.StatusNotModified, again.Code)

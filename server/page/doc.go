@@ -9,6 +9,7 @@
 //  3. frame.html is a page in which the page shows what could hold scripts: HTML, Plotly,
 //     widgets. Its policy gives it an origin of its own and no network; the page sends it its
 //     content by postMessage. See policy.go.
-//  4. Record writes one run as a page of its own, which needs no service: record.js shows
-//     the outputs with the modules that the page has.
+//  4. Record writes one run as a page of its own, which needs no service: record.ts shows
+//     the outputs with the modules that the page has. Of html/record.html, the bundle makes
+//     record.txt, in which a run is filled: here, and in the page for a download.
 package page

@@ -21,14 +21,11 @@ var frameHTML []byte
 //go:embed html/status.html
 var statusHTML []byte
 
-//go:embed html/record.html
-var recordHTML []byte
-
 // Page is the page and what it is made of.
 type Page struct {
 	index, frame, status *asset.Asset
 	assets               map[string]*asset.Asset // by name
-	scripts              sync.Map                // by name: see script
+	scripts              sync.Map                // by name: see writeScript
 }
 
 // New returns the page.
@@ -37,7 +34,6 @@ func New() (*Page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("page: %w", err)
 	}
-	files["record.html"] = asset.Text(recordHTML) // a pattern, which the page fills in
 	return &Page{
 		index:  asset.Page(pagePolicy, indexHTML),
 		frame:  asset.Page(framePolicy, frameHTML),

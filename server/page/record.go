@@ -4,19 +4,16 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 
 	"notebox/server/asset"
 )
-
-// endsScript is what would end a script element, or change how its end is found.
-var endsScript = regexp.MustCompile(`(?i)<(/script|script|!--)`)
 
 // The types of outputs that need large scripts in their frames.
 const (
@@ -34,51 +31,48 @@ type Record struct {
 	Plots, Widgets bool // whether it has outputs of PlotlyType, and of WidgetType
 }
 
-// WriteRecord writes a record. What the page downloads as .html is the same.
+// WriteRecord writes a record: record.txt with four places filled in. What the page downloads
+// as .html is the same; see source/download.ts.
 func (p *Page) WriteRecord(w io.Writer, r Record) error {
-	frame, err := json.Marshal(string(frameHTML)) // with every "<" escaped
-	if err != nil {
-		return fmt.Errorf("page: a record: %w", err)
-	}
-	fill := strings.NewReplacer(
-		"{title}", html.EscapeString(r.Title),
-		"{head}", r.Head,
-		"{style}", string(p.assets["outputs.css"].Plain()),
-		"{frame}", string(frame),
-		"{record}", p.script("record.js"),
-	)
-	before, after, _ := strings.Cut(string(recordHTML), "{run}")
-	after, last, _ := strings.Cut(after, "{scripts}")
-	if _, err := fill.WriteString(w, before); err != nil {
-		return err
-	}
-	if _, err := io.Copy(escaped{w}, r.Run); err != nil {
-		return err
-	}
-	if _, err := fill.WriteString(w, after); err != nil {
-		return err
-	}
-	for _, s := range []struct {
-		name   string
-		needed bool
-	}{{"plotly.js", r.Plots}, {"widgets.js", r.Widgets}} {
-		if !s.needed {
-			continue
+	left := string(p.assets["record.txt"].Plain())
+	for _, place := range []struct {
+		name  string
+		write func() error
+	}{
+		{"{title}", func() error { return writeString(w, html.EscapeString(r.Title)) }},
+		{"{head}", func() error { return writeString(w, r.Head) }},
+		{"{run}", func() error { _, err := io.Copy(escaped{w}, r.Run); return err }},
+		{"{scripts}", func() error {
+			return errors.Join(p.writeScript(w, "plotly.js", r.Plots), p.writeScript(w, "widgets.js", r.Widgets))
+		}},
+	} {
+		before, after, _ := strings.Cut(left, place.name)
+		if err := writeString(w, before); err != nil {
+			return err
 		}
-		for _, part := range []string{`<script type="text/plain" id="script-`, s.name, `">`, p.script(s.name), "</script>\n"} {
-			if _, err := io.WriteString(w, part); err != nil {
-				return err
-			}
+		if err := place.write(); err != nil {
+			return err
 		}
+		left = after
 	}
-	_, err = fill.WriteString(w, last)
+	return writeString(w, left)
+}
+
+func writeString(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
 	return err
 }
 
-// script is one of the assets as a script element holds it. Each is megabytes, and made once.
-func (p *Page) script(name string) string {
-	made, _ := p.scripts.LoadOrStore(name, sync.OnceValue(func() string { return inScript(p.assets[name].Plain()) }))
-	return made.(func() string)()
+// writeScript writes what frames need for some outputs. Each is megabytes, and made once.
+func (p *Page) writeScript(w io.Writer, name string, needed bool) error {
+	if !needed {
+		return nil
+	}
+	made, _ := p.scripts.LoadOrStore(name, sync.OnceValue(func() string {
+		text, _ := json.Marshal(string(p.assets[name].Plain())) // a string, with every "<" escaped
+		return `<script type="application/json" id="script-` + name + `">` + string(text) + "</script>\n"
+	}))
+	return writeString(w, made.(func() string)())
 }
 
 // escaped writes JSON so that nothing in it ends a script element.
@@ -92,10 +86,6 @@ func (e escaped) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-func inScript(text []byte) string {
-	return endsScript.ReplaceAllString(string(text), `\u003c$1`)
 }
 
 // ServeRecord answers with a record: a page with an origin of its own, which reaches neither

@@ -38,12 +38,13 @@ func (s *handler) show(c echo.Context) error {
 	h.Set(echo.HeaderCacheControl, "no-store")
 	h.Add(echo.HeaderVary, echo.HeaderAccept)
 	web.Direct(c)
-	if !wantsHTML(c) {
-		return c.Stream(http.StatusOK, echo.MIMEApplicationJSON, run)
+	if wantsHTML(c) {
+		err = s.page.ServeRecord(c.Response(), c.Request(), page.Record{
+			Title: shared.Title, Head: s.head(c, shared), Run: bytesFirst(run), Plots: shared.Plots, Widgets: shared.Widgets,
+		})
+	} else {
+		err = c.Stream(http.StatusOK, echo.MIMEApplicationJSON, run)
 	}
-	err = s.page.ServeRecord(c.Response(), c.Request(), page.Record{
-		Title: shared.Title, Head: s.head(c, shared), Run: bytesFirst(run), Plots: shared.Plots, Widgets: shared.Widgets,
-	})
 	if err != nil && c.Response().Committed {
 		s.Log.WarnContext(c.Request().Context(), "a shared page was not sent in full", "error", err)
 		panic(http.ErrAbortHandler) // it has no length by which the visitor would notice

@@ -61,6 +61,7 @@ func New(t *testing.T, width, height int) *Browser {
 	b.Ctx, cancel = chromedp.NewContext(allocator, chromedp.WithListener(b.note))
 	t.Cleanup(cancel)
 	b.Do()
+	b.watchFrames()
 	return b
 }
 
@@ -138,8 +139,8 @@ func (b *Browser) Complaints() []string {
 	return append([]string(nil), b.complaints...)
 }
 
-// Requests are the addresses that the pages asked for so far. A frame with an origin of its own
-// is not among them.
+// Requests are the addresses that the pages, and frames in them, asked for so far, also those
+// that the browser has refused.
 func (b *Browser) Requests() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -111,6 +111,12 @@ func (f *Firefox) Open(url string) {
 	f.call("browsingContext.navigate", map[string]any{"context": f.context, "url": url, "wait": "complete"}, nil)
 }
 
+// Size has the page be of so many pixels.
+func (f *Firefox) Size(width, height int) {
+	f.t.Helper()
+	f.call("browsingContext.setViewport", map[string]any{"context": f.context, "viewport": map[string]int{"width": width, "height": height}}, nil)
+}
+
 // Text returns an expression of the page, as text.
 func (f *Firefox) Text(expression string) string {
 	f.t.Helper()

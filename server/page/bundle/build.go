@@ -72,8 +72,36 @@ func build(packages string) (map[string][]byte, error) {
 		}
 		used[packageOf(file)] = true
 	}
+	if files["record.txt"], err = pattern(files); err != nil {
+		return nil, err
+	}
+	delete(files, "record.js")
 	files["licences.txt"], err = licences(packages, used)
 	return files, err
+}
+
+// endsScript is what would end a script element, or change how its end is found.
+var endsScript = regexp.MustCompile(`(?i)<(/script|script|!--)`)
+
+// pattern is the page of a record with all that is the same in each. Who writes a record fills
+// in {title}, {head}, {run} and {scripts}, which come in that order.
+func pattern(files map[string][]byte) ([]byte, error) {
+	page, err := os.ReadFile(filepath.Join(html, "record.html"))
+	if err != nil {
+		return nil, err
+	}
+	frame, err := os.ReadFile(filepath.Join(html, "frame.html"))
+	if err != nil {
+		return nil, err
+	}
+	if frame, err = json.Marshal(string(frame)); err != nil { // with every "<" escaped
+		return nil, err
+	}
+	return []byte(strings.NewReplacer(
+		"{style}", string(files["outputs.css"]),
+		"{frame}", string(frame),
+		"{record}", endsScript.ReplaceAllString(string(files["record.js"]), `\u003c$1`),
+	).Replace(string(page))), nil
 }
 
 // add has esbuild make files, and notes which packages are in them.

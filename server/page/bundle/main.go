@@ -31,6 +31,7 @@ func main() {
 
 const (
 	source = "server/page/source"
+	html   = "server/page/html"
 	assets = "server/page/assets"
 )
 

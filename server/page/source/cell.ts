@@ -1,8 +1,9 @@
 import { Editor, type EditorListener } from "./editor";
 import { OutputArea } from "./outputs/area";
 import type { Host } from "./outputs/host";
+import { dataOf } from "./outputs/bundle";
 import { showMarkdown } from "./outputs/markdown";
-import type { Language, Output } from "./reply";
+import type { Image, Language, Output } from "./reply";
 
 export type Kind = "code" | "markdown";
 
@@ -20,6 +21,8 @@ export class Cell {
   readonly outputs: OutputArea;
   /** What the last run left, for what is downloaded. */
   result: Output[] = [];
+  /** The images of that run: each run counts its own from image_0.png on. */
+  images: Image[] = [];
   private readonly editor: Editor;
   private readonly number = document.createElement("span");
   private readonly outputElement = document.createElement("div");
@@ -41,7 +44,7 @@ export class Cell {
     this.editor = new Editor(text, listener);
     this.outputElement.className = "outputs";
     this.rendered.className = "rendered";
-    this.outputs = new OutputArea(this.outputElement, host, cellOf);
+    this.outputs = new OutputArea(this.outputElement, { ...host, picture: (link, mediaType) => host.picture(link, mediaType) ?? dataOf(link, mediaType, this.images) }, cellOf);
 
     const box = document.createElement("div");
     box.className = "box";
@@ -102,6 +105,7 @@ export class Cell {
   begin(): void {
     this.outputs.clear();
     this.result = [];
+    this.images = [];
     this.editor.markError(0);
   }
 
@@ -110,8 +114,9 @@ export class Cell {
     this.element.setAttribute("aria-busy", String(running));
   }
 
-  settle(outputs: Output[]): void {
+  settle(outputs: Output[], images: Image[]): void {
     this.result = outputs;
+    this.images = images;
     this.outputs.settle(outputs);
   }
 

@@ -75,6 +75,14 @@ export class Controls {
     };
   }
 
+  /** reset takes back all wishes but the language: a fresh sandbox, no packages, no network. */
+  reset(): void {
+    byId<HTMLInputElement>("fresh-mode").checked = true;
+    this.timeout.value = this.packages.value = "";
+    this.network.checked = false;
+    this.changed();
+  }
+
   get maxUpload(): number {
     return this.limits?.max_upload_bytes ?? Infinity;
   }

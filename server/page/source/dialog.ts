@@ -1,5 +1,7 @@
 // Dialogs are the browser's own: they keep the focus, and Escape closes them.
 
+let opened = 0;
+
 /** openDialog shows a dialog with a title, and returns where its content goes. */
 export function openDialog(title: string, wide = false): { dialog: HTMLDialogElement; body: HTMLElement } {
   const dialog = document.createElement("dialog");
@@ -8,7 +10,7 @@ export function openDialog(title: string, wide = false): { dialog: HTMLDialogEle
   head.className = "dialog-head";
   const heading = document.createElement("h2");
   heading.textContent = title;
-  heading.id = "dialog-title";
+  heading.id = `dialog-title-${++opened}`; // one may be over another
   dialog.setAttribute("aria-labelledby", heading.id);
   const close = makeButton("×", () => dialog.close(), "remove");
   close.setAttribute("aria-label", "Close");
@@ -33,6 +35,33 @@ export function makeButton(text: string, act: () => void, className = ""): HTMLB
   button.textContent = text;
   button.addEventListener("click", act);
   return button;
+}
+
+/** confirm asks whether to do something; to close the dialog is a no. */
+export function confirm(title: string, text: string, yes: string, no: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const { dialog, body } = openDialog(title);
+    let agreed = false;
+    const row = document.createElement("div");
+    row.className = "dialog-row";
+    row.append(
+      makeButton(yes, () => {
+        agreed = true;
+        dialog.close();
+      }, "primary"),
+      makeButton(no, () => dialog.close()),
+    );
+    body.append(makeText(text), row);
+    dialog.addEventListener("close", () => resolve(agreed));
+  });
+}
+
+/** makeText returns a paragraph of a dialog. */
+export function makeText(content: string): HTMLElement {
+  const element = document.createElement("p");
+  element.className = "about";
+  element.textContent = content;
+  return element;
 }
 
 /** askKey asks for an API key; undefined if it is not given. */

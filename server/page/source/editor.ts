@@ -182,7 +182,7 @@ export class Editor {
 
   /** The editor is no stop of Tab, which indents in it: Enter goes in, Escape out. */
   setLabel(label: string, hint: string): void {
-    this.view.dispatch({ effects: this.label.reconfigure([EditorView.contentAttributes.of({ "aria-label": label, tabindex: "-1" }), placeholder(hint)]) });
+    this.view.dispatch({ effects: this.label.reconfigure([EditorView.contentAttributes.of({ "aria-label": `${label}. Escape leaves the editor.`, tabindex: "-1" }), placeholder(hint)]) });
   }
 
   focus(): void {

@@ -4,6 +4,10 @@ import type { CellText } from "./notebook";
 // keys are not.
 
 export interface Past {
+  /** Of the run; none, if it has none. */
+  id?: string;
+  /** Until when a link to it works that was made here. */
+  shared?: number;
   when: number;
   language: string;
   cells: CellText[];
@@ -28,12 +32,25 @@ export function pastRuns(): Past[] {
 export function remember(run: Past): void {
   const all = pastRuns();
   const code = JSON.stringify(run.cells);
-  if (all[0] && JSON.stringify(all[0].cells) === code) all.shift();
+  if (all[0] && JSON.stringify(all[0].cells) === code && !isShared(all[0])) all.shift();
   all.unshift(run);
   let left = mostChars;
-  const kept = all.slice(0, mostRuns).filter((past) => (left -= JSON.stringify(past).length) > 0);
+  keep(all.filter((past, i) => (i < mostRuns || isShared(past)) && (left -= JSON.stringify(past).length) > 0));
+}
+
+/** isShared says that a link to it works, as far as this browser knows. It is kept until then. */
+export function isShared(past: Past): boolean {
+  return (past.shared ?? 0) > Date.now();
+}
+
+/** noteShared remembers until when a link to a run works; undefined: there is none. */
+export function noteShared(run: string, until: number | undefined): void {
+  keep(pastRuns().map(({ shared, ...past }) => ({ ...past, ...(past.id === run ? until && { shared: until } : shared && { shared }) })));
+}
+
+function keep(runs: Past[]): void {
   try {
-    localStorage.setItem(name, JSON.stringify(kept));
+    localStorage.setItem(name, JSON.stringify(runs));
   } catch {
     localStorage.removeItem(name); // it is full
   }

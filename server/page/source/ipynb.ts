@@ -26,7 +26,7 @@ export function readNotebook(text: string): { cells: CellText[]; language: strin
 }
 
 /** writeNotebook returns an .ipynb with what the cells put out. */
-export function writeNotebook(cells: Cell[], language: Language, images: Image[]): string {
+export function writeNotebook(cells: Cell[], language: Language): string {
   return JSON.stringify(
     {
       nbformat: 4,
@@ -38,7 +38,7 @@ export function writeNotebook(cells: Cell[], language: Language, images: Image[]
       cells: cells.map((cell, i) => {
         const common = { id: `cell-${i + 1}`, metadata: {}, source: cell.text };
         if (cell.kind === "markdown") return { cell_type: "markdown", ...common };
-        return { cell_type: "code", ...common, execution_count: null, outputs: cell.result.map((output) => outputOf(output, images)) };
+        return { cell_type: "code", ...common, execution_count: null, outputs: cell.result.map((output) => outputOf(output, cell.images)) };
       }),
     },
     null,

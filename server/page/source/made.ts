@@ -76,7 +76,7 @@ async function preview(details: HTMLElement, file: MadeFile, address: string): P
   const box = document.createElement("div");
   box.className = "scroll";
   box.tabIndex = 0;
-  box.setAttribute("role", "region");
+  box.setAttribute("role", "group");
   box.setAttribute("aria-label", `Content of ${printable(file.name)}`);
   details.append(box);
   try {

@@ -1,7 +1,8 @@
-import { makeButton, openDialog } from "./dialog";
+import { copyText } from "./clipboard";
+import { makeButton, makeText, openDialog } from "./dialog";
 import { examples, type Example } from "./examples";
 import { seconds } from "./figures";
-import { forgetRuns, pastRuns, type Past } from "./history";
+import { forgetRuns, isShared, pastRuns, type Past } from "./history";
 import type { Language } from "./reply";
 import type { Snippet } from "./snippets";
 
@@ -39,35 +40,45 @@ export function showExamples(languages: Language[], choose: (language: string, e
   }
 }
 
-export function showHistory(choose: (past: Past) => void): void {
+/** showHistory offers the code of the last runs, and to share such a run or to end its link. */
+export function showHistory(choose: (past: Past) => void, share: (run: string) => void): void {
   const { dialog, body } = openDialog("History");
   const runs = pastRuns();
-  const about = document.createElement("p");
-  about.className = "about";
-  about.textContent = runs.length > 0 ? "The code of the last runs. It is kept in this browser alone." : "Nothing was run here yet.";
-  body.append(about);
+  body.append(makeText(runs.length > 0 ? "The code of the last runs. It is kept in this browser alone." : "Nothing was run here yet."));
   if (runs.length === 0) return;
   body.append(
-    list(
-      runs.map((past) => {
-        const button = makeButton("", () => {
-          dialog.close();
-          choose(past);
-        });
-        const code = document.createElement("code");
-        code.textContent = (past.cells.find((cell) => cell.kind === "code")?.text ?? "").split("\n").find((line) => line.trim() !== "")?.slice(0, 120) ?? "";
-        const meta = document.createElement("span");
-        meta.className = "meta";
-        meta.textContent = `${past.language} · ${past.status} · ${seconds(past.ms)} · ${new Date(past.when).toLocaleString()}`;
-        button.append(code, meta);
-        return button;
-      }),
-    ),
+    list(runs.map((past) => pastRun(past, dialog, choose, share))),
     makeButton("Forget all", () => {
       forgetRuns();
       dialog.close();
     }),
   );
+}
+
+function pastRun(past: Past, dialog: HTMLDialogElement, choose: (past: Past) => void, share: (run: string) => void): HTMLElement {
+  const button = makeButton("", () => {
+    dialog.close();
+    choose(past);
+  });
+  const code = document.createElement("code");
+  code.textContent = (past.cells.find((cell) => cell.kind === "code")?.text ?? "").split("\n").find((line) => line.trim() !== "")?.slice(0, 120) ?? "";
+  const meta = document.createElement("span");
+  meta.className = "meta";
+  meta.textContent = [past.language, past.status, past.ms > 0 && seconds(past.ms), new Date(past.when).toLocaleString(), isShared(past) && "shared"].filter(Boolean).join(" · ");
+  button.append(code, meta);
+  const row = document.createElement("div");
+  row.className = "past";
+  row.append(button);
+  if (past.id) {
+    const { id } = past;
+    const sharing = makeButton("Share", () => {
+      dialog.close();
+      share(id);
+    });
+    sharing.setAttribute("aria-label", `Share, or revoke the link: ${code.textContent}`);
+    row.append(sharing);
+  }
+  return row;
 }
 
 export function showSnippets(all: Snippet[], says: (text: string) => void): void {
@@ -103,17 +114,6 @@ export function showSnippets(all: Snippet[], says: (text: string) => void): void
   if (all[0]) show(all[0]);
 }
 
-/** copyText puts a text on the clipboard; a page that is not secure can select it alone, if it is in an element. */
-export async function copyText(text: string, element?: HTMLElement): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    if (element) getSelection()?.selectAllChildren(element);
-    return false;
-  }
-}
-
 export function showDownloads(choices: { name: string; about: string; save: () => void }[]): void {
   const { dialog, body } = openDialog("Download");
   body.append(
@@ -139,14 +139,14 @@ const keys: [string, string][] = [
   ["Shift Enter", "Run, and go to the next cell"],
   ["Ctrl Enter", "Run"],
   ["Alt Enter", "Run, and insert a cell below"],
-  ["Esc", "Leave the editor: the keys below are for a cell that is not edited"],
+  ["Esc", "Leave the editor. The keys below work outside it"],
   ["Enter", "Edit the cell"],
   ["j, k or ↓, ↑", "The next cell, the one before"],
   ["a, b", "Insert a cell above, below"],
   ["d d", "Delete the cell"],
-  ["z", "Undo that"],
-  ["m, y", "Make it a text, make it code"],
-  ["Tab", "In the editor: complete, or indent. Else: the next thing on the page"],
+  ["z", "Undo the deletion"],
+  ["m, y", "Make the cell a text, make it code"],
+  ["Tab", "In the editor: complete, or indent. Elsewhere: the next thing on the page"],
 ];
 
 export function showKeys(): void {

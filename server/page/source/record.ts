@@ -1,9 +1,10 @@
 import { bytes, printable, seconds } from "./figures";
 import { OutputArea } from "./outputs/area";
+import { dataOf } from "./outputs/bundle";
 import type { Host } from "./outputs/host";
 import { showMarkdown } from "./outputs/markdown";
 import type { Recorded } from "./outputs/recorded";
-import type { BlobLink } from "./reply";
+import { ownQuery } from "./query";
 
 // A record shows one run in a page of its own, html/record.html, which needs no service: the
 // run is in it as JSON, and so are the scripts of frames.
@@ -12,24 +13,25 @@ function textOf(id: string): string {
   return document.getElementById(id)?.textContent ?? "";
 }
 
-/** shared is where the parts of a shared run are, and its id; undefined: this is a file. */
-function shared(): { id: string; part: (folder: "files" | "images", name: string) => string } | undefined {
+/** shared is where a shared run is run again, and where its parts are; undefined: this is a file. */
+function shared(): { again: string; part: (folder: "files" | "images", name: string) => string } | undefined {
   const id = document.querySelector<HTMLMetaElement>('meta[name="notebox-run"]')?.content;
   if (!id) return undefined;
-  const part = (folder: string, name: string) => `${location.pathname.replace(/\/$/, "")}/${folder}/${name.split("/").map(encodeURIComponent).join("/")}${location.search}`;
-  return { id, part };
+  const query = ownQuery(location.search);
+  const part = (folder: string, name: string) => `${location.pathname.replace(/\/$/, "")}/${folder}/${name.split("/").map(encodeURIComponent).join("/")}?${query}`;
+  return { again: `../#r/${id}?${query}`, part };
 }
 
 function hostOf(run: Recorded): Host {
-  const image = (link: BlobLink) => run.images.find((image) => image.name === link.name && image.data);
   return {
-    picture: (link, mediaType) => {
-      const found = image(link);
-      return found ? `data:${mediaType};base64,${found.data}` : undefined;
-    },
+    picture: (link, mediaType) => (link.url.startsWith("data:") ? link.url : dataOf(link, mediaType, run.images)),
     download: (link) => shared()?.part("images", link.name) ?? (/^https?:/.test(link.url) ? link.url : undefined),
     startFrame: (frame) => (frame.srcdoc = JSON.parse(textOf("frame")) as string),
-    script: async (name) => textOf(`script-${name}`) || Promise.reject(new Error("This is shown in the page alone.")),
+    script: async (name) => {
+      const text = textOf(`script-${name}`);
+      if (!text) throw new Error("this file does not have what shows it");
+      return JSON.parse(text) as string;
+    },
     widgets: async () => run.widgets,
     goTo: (cell, line) => goTo(cell, line),
     mathml: true,
@@ -64,7 +66,7 @@ function top(run: Recorded): HTMLElement | undefined {
   title.textContent = run.title;
   const again = document.createElement("a");
   again.className = "again";
-  again.href = `../#r/${of.id}${location.search}`;
+  again.href = of.again;
   again.textContent = "Run it again";
   header.append(title, again);
   return header;

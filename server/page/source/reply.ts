@@ -125,7 +125,17 @@ export interface ServiceStatus {
   running: number | null;
   waiting: number | null;
   pool: { warm: number; starting: number; sessions: number; sandboxes: number } | null;
-  runs: { id: string; language: string; session: boolean; status: string; started: string; queue_ms: number; wall_ms: number }[];
+  runs: PastRun[];
+}
+
+export interface PastRun {
+  id: string;
+  language: string;
+  session: boolean;
+  status: string;
+  started: string;
+  queue_ms: number;
+  wall_ms: number;
 }
 
 /** A page of a run, for others. */

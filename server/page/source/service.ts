@@ -7,6 +7,8 @@ export class Problem extends Error {
   constructor(
     message: string,
     readonly status = 0,
+    /** Seconds until the service wants to be asked again; 0: it did not say. */
+    readonly retryAfter = 0,
   ) {
     super(message);
   }
@@ -126,7 +128,8 @@ async function problemOf(answer: Response): Promise<Problem> {
   } catch {
     // it is no problem+json, of a proxy maybe
   }
-  const wait = answer.headers.get("Retry-After");
-  const later = wait && /^\d+$/.test(wait) ? ` Try again in ${wait} s.` : "";
-  return new Problem((detail || `The service answered ${answer.status} ${answer.statusText}.`) + later, answer.status);
+  const wait = answer.headers.get("Retry-After") ?? "";
+  const seconds = /^\d+$/.test(wait) ? Number(wait) : 0;
+  const later = seconds > 0 ? ` Try again in ${seconds} s.` : "";
+  return new Problem((detail || `The service answered ${answer.status} ${answer.statusText}.`) + later, answer.status, seconds);
 }

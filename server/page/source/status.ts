@@ -1,7 +1,8 @@
-import { askKey } from "./dialog";
+import { askKey, makeButton } from "./dialog";
 import { seconds } from "./figures";
-import type { ServiceStatus } from "./reply";
+import type { PastRun, ServiceStatus } from "./reply";
 import { Problem, Service } from "./service";
+import { showShare } from "./share";
 import { startTheme } from "./theme";
 
 // The page at /status: what the service does, and the caller's own last runs.
@@ -50,37 +51,52 @@ function show(status: ServiceStatus): void {
     }),
   );
   byId("none").hidden = status.runs.length > 0;
-  byId("runs").replaceChildren(
-    ...status.runs.map((run) => {
-      const row = document.createElement("tr");
-      const ended = run.status !== "running";
-      for (const cell of [new Date(run.started).toLocaleString(), run.language + (run.session ? ", session" : ""), run.status.replaceAll("_", " "), ended ? seconds(run.wall_ms) : "", ended ? seconds(run.queue_ms) : "", run.id]) {
-        row.insertCell().textContent = cell;
-      }
-      row.dataset["status"] = run.status;
-      return row;
-    }),
-  );
+  const focused = document.activeElement?.closest<HTMLElement>("#runs tr")?.dataset["run"];
+  byId("runs").replaceChildren(...status.runs.map(row));
+  if (focused) document.querySelector<HTMLElement>(`#runs tr[data-run="${CSS.escape(focused)}"] button`)?.focus();
 }
 
-/** look reports whether there is a use in looking again. */
-async function look(): Promise<boolean> {
+function row(run: PastRun): HTMLElement {
+  const element = document.createElement("tr");
+  const ended = run.status !== "running";
+  for (const cell of [new Date(run.started).toLocaleString(), run.language + (run.session ? ", session" : ""), run.status.replaceAll("_", " "), ended ? seconds(run.wall_ms) : "", ended ? seconds(run.queue_ms) : "", run.id]) {
+    element.insertCell().textContent = cell;
+  }
+  element.dataset["status"] = run.status;
+  element.dataset["run"] = run.id;
+  const link = element.insertCell();
+  if (ended) {
+    const button = makeButton("Share", () => showShare(service, run.id, says));
+    button.setAttribute("aria-label", `Share ${run.id}, or revoke its link`);
+    link.append(button);
+  }
+  return element;
+}
+
+/** look returns the milliseconds until it is of use to look again; undefined: it is of none. */
+async function look(): Promise<number | undefined> {
   try {
     show(await service.status());
-    says("Live");
+    byId("again").hidden = true;
+    if (byId("status").classList.contains("error") || byId("status").textContent === "") says("Live");
+    return pause;
   } catch (error) {
     says(error instanceof Error ? error.message : String(error), true);
-    return !(error instanceof Problem && error.status === 401); // nobody is asked for a key again and again
+    if (!(error instanceof Problem)) return pause;
+    if (error.status !== 401) return Math.max(pause, error.retryAfter * 1000);
+    byId("again").hidden = false; // nobody is asked for a key again and again
+    return undefined;
   }
-  return true;
 }
 
 async function live(): Promise<void> {
   for (;;) {
-    if (!document.hidden && !(await look())) return;
-    await new Promise((resolve) => setTimeout(resolve, pause));
+    const wait = document.hidden ? pause : await look();
+    if (wait === undefined) return;
+    await new Promise((resolve) => setTimeout(resolve, wait));
   }
 }
 
 startTheme(byId("theme-button") as HTMLButtonElement);
+byId("again").addEventListener("click", () => void live());
 void live();

@@ -1,11 +1,12 @@
 import type { DisplayOutput, Output } from "../reply";
+import { makeButton } from "../dialog";
 import { showBundle } from "./bundle";
 import type { Host } from "./host";
 import { StreamView } from "./text";
 import { showError } from "./traceback";
 
-/** Outputs of one cell that are in the page at most. */
-const maxOutputs = 300;
+/** Outputs of one cell that are in the page, until a person wants as many more: a browser lays out each. */
+const someOutputs = 300;
 
 interface Entry {
   output: Output;
@@ -16,7 +17,12 @@ interface Entry {
 /** OutputArea shows what one cell put out, while it comes and when the run has ended. */
 export class OutputArea {
   private entries: Entry[] = [];
+  private all: Output[] = []; // once the run has ended
+  private limit = someOutputs;
+  private hidden = 0;
+  /** Says how many are not shown, and shows more. The errors of those come after it. */
   private readonly more = document.createElement("p");
+  private failures: HTMLElement[] = [];
 
   constructor(
     readonly element: HTMLElement,
@@ -47,26 +53,31 @@ export class OutputArea {
 
   clear(): void {
     this.entries = [];
+    this.all = [];
+    this.limit = someOutputs;
+    this.hidden = 0;
+    this.failures = [];
     this.element.replaceChildren();
   }
 
   /** settle shows these outputs, and leaves what is there already as it is. */
   settle(outputs: Output[]): void {
-    outputs.slice(0, maxOutputs).forEach((output, i) => {
+    this.all = outputs;
+    this.hidden = 0;
+    for (const element of [this.more, ...this.failures.splice(0)]) element.remove();
+    outputs.slice(0, this.limit).forEach((output, i) => {
       const entry = this.entries[i];
       if (!entry) this.append(output);
       else if (entry.stream && output.type === "stream" && entry.stream.name === output.name) entry.stream.set(output.text);
       else if (!sameOutput(entry.output, output) || entry.element.dataset["waits"]) this.replace(i, output);
     });
-    for (const entry of this.entries.splice(Math.min(outputs.length, maxOutputs))) entry.element.remove();
-    this.tellMore(outputs.length - this.entries.length);
+    for (const entry of this.entries.splice(Math.min(outputs.length, this.limit))) entry.element.remove();
+    for (const output of outputs.slice(this.entries.length)) this.hide(output);
+    if (this.hidden > 0) this.more.append(" ", makeButton("Show more", () => this.showMore(), "link"));
   }
 
   private append(output: Output): void {
-    if (this.entries.length >= maxOutputs) {
-      this.tellMore(1 + Number(this.more.dataset["count"] ?? 0));
-      return;
-    }
+    if (this.entries.length >= this.limit) return this.hide(output);
     const entry = this.show(output);
     this.entries.push(entry);
     this.element.append(entry.element);
@@ -79,11 +90,30 @@ export class OutputArea {
     old?.element.replaceWith(entry.element);
   }
 
-  private tellMore(count: number): void {
-    this.more.dataset["count"] = String(count);
-    this.more.textContent = `… ${count.toLocaleString("en")} more outputs are not shown; the notebook has them …`;
-    if (count > 0) this.element.append(this.more);
-    else this.more.remove();
+  /** hide counts an output that is not shown. Why a run failed is shown all the same. */
+  private hide(output: Output): void {
+    if (output.type === "error") {
+      const { element } = this.show(output);
+      this.failures.push(element);
+      this.element.append(element);
+      return;
+    }
+    this.hidden++;
+    this.more.textContent = this.hidden === 1 ? "… 1 more output" : `… ${this.hidden.toLocaleString("en")} more outputs`;
+    if (!this.more.isConnected) {
+      if (this.failures[0]) this.failures[0].before(this.more);
+      else this.element.append(this.more);
+    }
+  }
+
+  private showMore(): void {
+    const next = this.entries.length;
+    this.limit += someOutputs;
+    this.settle(this.all);
+    const first = this.entries[next]?.element;
+    if (!first) return;
+    if (first.tabIndex < 0) first.tabIndex = -1; // the focus may go there
+    first.focus();
   }
 
   private show(output: Output): Entry {

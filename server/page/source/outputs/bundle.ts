@@ -1,4 +1,4 @@
-import type { BlobLink, Bundle, Json } from "../reply";
+import type { BlobLink, Bundle, Image, Json } from "../reply";
 import type { FrameContent } from "./frame";
 import { newFrame } from "./frame";
 import type { Host } from "./host";
@@ -42,6 +42,12 @@ export function showBundle(data: Bundle, host: Host): HTMLElement {
 
 export function isLink(value: Json | BlobLink | undefined): value is BlobLink {
   return typeof value === "object" && value !== null && "url" in value && "name" in value;
+}
+
+/** dataOf is an image by its bytes, if they are there. */
+export function dataOf(link: BlobLink, mediaType: string, images: Image[]): string | undefined {
+  const data = images.find((image) => image.name === link.name)?.data;
+  return data && `data:${mediaType};base64,${data}`;
 }
 
 function isJSON(mediaType: string): boolean {
@@ -91,7 +97,7 @@ function showLatex(value: Json | BlobLink, _data: Bundle, host: Host): HTMLEleme
   const element = document.createElement("div");
   element.className = "latex scroll";
   element.tabIndex = 0;
-  element.setAttribute("role", "region");
+  element.setAttribute("role", "group");
   element.setAttribute("aria-label", "Formula");
   const { tex, display } = strip(textOf(value));
   void showFormula(element, tex, display, host);

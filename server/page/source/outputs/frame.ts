@@ -7,6 +7,7 @@ import type { Host } from "./host";
 /** What a frame may be told to show: html/frame.html reads it. */
 export interface FrameContent {
   html?: string;
+  problem?: string;
   scripts?: string[];
   plot?: unknown;
   widget?: { state: unknown; view: unknown };
@@ -45,11 +46,9 @@ export function newFrame(host: Host, label: string, content: () => Promise<Frame
       const height = (said as { height?: unknown } | null)?.height;
       if (typeof height === "number" && height > 0) frame.height = String(Math.min(Math.ceil(height), maxHeight));
     });
-    const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
-    content().then(
-      (what) => inside.postMessage({ ...what, dark }, "*"),
-      (error: unknown) => inside.postMessage({ html: "", problem: String(error), dark }, "*"),
-    );
+    content()
+      .catch((error: unknown): FrameContent => ({ problem: error instanceof Error ? error.message : String(error) }))
+      .then((what) => inside.postMessage(what, "*"));
   });
   host.startFrame(frame);
   return frame;

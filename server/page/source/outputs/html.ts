@@ -67,7 +67,7 @@ export function sanitize(html: string, extraTags: string[] = []): DocumentFragme
     const scroll = document.createElement("div");
     scroll.className = "scroll";
     scroll.tabIndex = 0;
-    scroll.setAttribute("role", "region");
+    scroll.setAttribute("role", "group");
     scroll.setAttribute("aria-label", "Table");
     table.replaceWith(scroll);
     scroll.append(table);

@@ -92,6 +92,9 @@ function cutLines(text: string): string {
     .join("\n");
 }
 
+/** Pixels from the end within which the end is followed: a part of a line. */
+const nearEnd = 8;
+
 /** StreamView shows a stream, and draws at most once a frame. */
 export class StreamView {
   readonly element: HTMLElement;
@@ -105,7 +108,7 @@ export class StreamView {
     this.element = document.createElement("pre");
     this.element.className = name === "stderr" ? "stream stderr" : "stream";
     this.element.tabIndex = 0;
-    this.element.setAttribute("role", "region");
+    this.element.setAttribute("role", "group");
     this.element.setAttribute("aria-label", name === "stderr" ? "Standard error" : "Output");
     this.gap.className = "gap";
     this.gap.hidden = true;
@@ -129,12 +132,14 @@ export class StreamView {
     this.drawing = true;
     requestAnimationFrame(() => {
       this.drawing = false;
+      const { scrollTop, clientHeight, scrollHeight } = this.element;
+      const follows = scrollTop + clientHeight >= scrollHeight - nearEnd; // who has scrolled up reads
       const { head, lost, tail } = this.text.parts();
       show(this.head, cutLines(head));
       show(this.tail, cutLines(tail));
       this.gap.hidden = lost === 0;
       this.gap.textContent = lost > 0 ? `… ${lost.toLocaleString("en")} lines are not shown …\n` : "";
-      this.element.scrollTop = this.element.scrollHeight;
+      if (follows) this.element.scrollTop = this.element.scrollHeight;
     });
   }
 }

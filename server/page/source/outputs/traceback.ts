@@ -1,4 +1,4 @@
-import type { ErrorOutput, Exception } from "../reply";
+import type { ErrorOutput } from "../reply";
 import type { Host } from "./host";
 
 /** Characters of a traceback that are shown. */
@@ -20,7 +20,7 @@ export function showError(error: ErrorOutput, host: Host, cellOf: (count: number
   const trace = document.createElement("pre");
   trace.className = "traceback";
   trace.tabIndex = 0;
-  trace.setAttribute("role", "region");
+  trace.setAttribute("role", "group");
   trace.setAttribute("aria-label", "Traceback");
   let text = error.traceback;
   if (text.length > tracebackChars) text = `${text.slice(0, tracebackChars / 2)}\n…\n${text.slice(-tracebackChars / 2)}`;
@@ -44,9 +44,4 @@ export function lineButton(text: string, cell: number, line: number, goTo: (cell
   button.textContent = text;
   button.addEventListener("click", () => goTo(cell, line));
   return button;
-}
-
-/** What an exception says of its place, if it has one that can be shown. */
-export function placeOf(error: Exception | null): { cell: number; line: number } | undefined {
-  return error && error.line > 0 ? { cell: error.cell, line: error.line } : undefined;
 }

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"image"
+	"image/png"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"notebox/runner/runnertest"
+	"notebox/tests/browser"
+)
+
+// pixels is a picture of this width.
+func pixels(t *testing.T, width int) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, png.Encode(&out, image.NewGray(image.Rect(0, 0, width, 1))))
+	return base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+// TestThePagesPicturesInASession: each run of a session counts its pictures anew, and each cell
+// keeps its own in what is downloaded.
+func TestThePagesPicturesInASession(t *testing.T) {
+	t.Parallel()
+	f := newSessions(t)
+	widths := map[string]int{"small": 2, "large": 3}
+	for source, width := range widths {
+		f.On(source, func(k *runnertest.Kernel) {
+			k.Output(map[string]any{"output_type": "display_data", "metadata": map[string]any{}, "data": map[string]any{"image/png": pixels(t, width)}})
+		})
+	}
+	s := withSessions(t, f)
+	b := openPage(t, s, 0, 0)
+	show(b, map[string]string{"code": "small"}, map[string]string{"code": "large"})
+	b.Do(chromedp.Click(chromedp.CSS("label:has(#session-mode)")))
+	b.Do(chromedp.Focus(chromedp.CSS(".cell")))
+	for range widths {
+		b.Press("Enter", browser.Shift)
+		untilStatus(b, "Done")
+	}
+	b.Until(`[...document.querySelectorAll(".outputs img")].map((e) => e.naturalWidth).join() === "2,3"`)
+
+	var book struct {
+		Cells []struct {
+			Outputs []struct{ Data map[string]string }
+		}
+	}
+	saved := saving(b)
+	require.NoError(t, json.Unmarshal([]byte(saved(0)), &book))
+	require.Equal(t, pixels(t, 2), book.Cells[0].Outputs[0].Data["image/png"])
+	require.Equal(t, pixels(t, 3), book.Cells[1].Outputs[0].Data["image/png"])
+	record := saved(2)
+	b.RequireQuiet(s.url)
+	b = browser.New(t, 0, 0)
+	openRecord(b, record)
+	b.Until(`[...document.querySelectorAll(".outputs img")].map((e) => e.naturalWidth).join() === "2,3"`)
+}

@@ -65,7 +65,7 @@ func Clock(made time.Time, others ...OtherClock) Check {
 		case alone:
 			why := "as all that was asked is on this machine"
 			if len(unasked) > 0 {
-				why += ", and nothing tells the address of " + strings.Join(unasked, " and ")
+				why += "; nothing tells the address of " + strings.Join(unasked, " and ")
 			}
 			return ok("this machine's clock says %s; there is no other to compare it with, %s", time.Now().UTC().Format(time.RFC3339), why)
 		}

@@ -46,22 +46,27 @@ func (s Sandboxes) containers(ctx context.Context, sofar Finding) Finding {
 	if err := json.Unmarshal([]byte(said), &seen); err != nil {
 		return wrong("Build the image anew: notebox image build --force.", "what a container says of its walls cannot be read: %q", said)
 	}
-	missing := seen.missing(s.Language.Limits)
+	return seen.judge(sofar, s.Language.Limits)
+}
+
+// judge adds to sofar what is seen of a container.
+func (w walls) judge(sofar Finding, l runner.Limits) Finding {
+	missing := w.missing(l)
 	switch {
 	case len(missing) > 0:
 		sofar.Level = Wrong
 		sofar.Message += ". Containers without all their walls: " + strings.Join(missing, "; ")
 		sofar.Mend = strings.TrimSpace("Use a Docker daemon and a --sandbox-runtime that obey what they are told: runc, crun, runsc and kata do. Until then run no code of strangers. " + sofar.Mend)
 		return sofar
-	case seen.Seccomp != filtered && sofar.Level == OK:
+	case w.Seccomp != filtered && sofar.Level == OK:
 		sofar.Level = Warning
 		sofar.Mend = "That is as it should be with --sandbox-runtime runsc or kata, which bring a kernel of their own. With another, use a kernel and a daemon with seccomp."
 	}
 	sofar.Message += ". Code in one is not root, has no capabilities, no network, and cannot change the image's files"
-	if seen.Memory != "" && seen.Pids != "" {
+	if w.Memory != "" && w.Pids != "" {
 		sofar.Message += "; memory and processes have their limits"
 	}
-	if seen.Seccomp == filtered {
+	if w.Seccomp == filtered {
 		sofar.Message += "; its system calls are filtered"
 	} else {
 		sofar.Message += "; its system calls are not filtered"

@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -46,6 +48,28 @@ func TestMissingWalls(t *testing.T) {
 			require.Contains(t, missing[0], c.want)
 		})
 	}
+}
+
+// TestContainersWithoutWalls: what was found before stands beside what is missing.
+func TestContainersWithoutWalls(t *testing.T) {
+	t.Parallel()
+	before := Finding{Level: Warning, Message: "containers, as a wall of cells is missing", Mend: "For cells: mend it."}
+	found := walls{User: 0, Capabilities: "0"}.judge(before, runner.Limits{})
+	require.Equal(t, Wrong, found.Level)
+	require.Contains(t, found.Message, "containers, as a wall of cells is missing. Containers without all their walls: code runs as root")
+	require.Contains(t, found.Mend, "--sandbox-runtime")
+	require.Contains(t, found.Mend, "For cells: mend it.")
+}
+
+// TestClockWithoutAddress: if the service serves the files of a cloud, no link names the cloud's
+// host. That is no fault, and there is nothing to mend.
+func TestClockWithoutAddress(t *testing.T) {
+	t.Parallel()
+	other := OtherClock{Of: "the store's", Read: func(context.Context) (Reading, error) { return Reading{}, errNoAddress }}
+	found := Clock(time.Time{}, other).Look(t.Context())
+	require.Equal(t, OK, found.Level)
+	require.Contains(t, found.Message, "no other to compare it with")
+	require.Empty(t, found.Mend)
 }
 
 // TestDiskSpace: the worst is told, for what it matters to.

@@ -146,7 +146,7 @@ func CleanName(name string) (clean, why string) {
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return "", "has a control character in it"
 	case strings.HasPrefix(name, "/"):
-		return "", "is not within " + runner.DataFolder
+		return "", "is not within " + runner.DataFolder + "/"
 	case strings.Contains(name, `\`):
 		return "", `has a backslash in it; folders are separated by "/"`
 	}
@@ -157,7 +157,7 @@ func CleanName(name string) (clean, why string) {
 	for _, c := range components {
 		switch {
 		case c == "..":
-			return "", "leaves " + runner.DataFolder
+			return "", "leaves " + runner.DataFolder + "/"
 		case c == "." || c == "":
 			return "", `has an empty component or "." in it`
 		case len(c) > maxNameComponent:

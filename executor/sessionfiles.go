@@ -143,7 +143,7 @@ func (s *Session) StoreFile(ctx context.Context, name, key string) error {
 	}
 	defer content.Close()
 	if most := s.DataSize(); info.Size > most { // only a sparse one is, of whatever size
-		return problem.TooLarge("path", "it is longer than the %d bytes that %s has room for: a sparse file is not stored", most, runner.DataFolder)
+		return problem.TooLarge("path", "it is longer than the %d bytes that %s/ has room for: a sparse file is not stored", most, runner.DataFolder)
 	}
 	whole := &WatchedReader{Reader: content}
 	again := s.x.store.Replay(whole, s.x.intake.Dir())
@@ -208,7 +208,7 @@ func GivenPath(field, given string) (string, error) {
 	}
 	given = strings.TrimSuffix(strings.TrimPrefix(given, runner.DataFolder+"/"), "/")
 	if !IsPath(given) {
-		return "", problem.Unfit(field, "is no path within %s", runner.DataFolder)
+		return "", problem.Unfit(field, "is no path within %s/", runner.DataFolder)
 	}
 	return given, nil
 }

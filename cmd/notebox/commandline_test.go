@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -247,6 +251,32 @@ func TestDoctorOfBadSettings(t *testing.T) {
 			require.Equal(t, doctor.OK, line.Level, "the good lines of the file are heeded: %+v", line)
 		}
 	}
+}
+
+// TestDoctorToldToEnd: a doctor that a signal ended has not found that no run works.
+func TestDoctorToldToEnd(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 100)
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		if strings.HasSuffix(r.URL.Path, "/info") {
+			<-r.Context().Done()
+		}
+		_, _ = io.WriteString(w, "[]")
+	}))
+	t.Cleanup(daemon.Close)
+	folder := t.TempDir()
+	c := exec.CommandContext(t.Context(), filepath.Join(installProgram(t), "notebox"), "doctor")
+	c.Dir, c.Env = folder, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "DOCKER_HOST=tcp://" + daemon.Listener.Addr().String()}
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	require.NoError(t, c.Start())
+	<-asked
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	_ = c.Wait()
+	require.Equal(t, 143, c.ProcessState.ExitCode())
+	require.Regexp(t, `^ok +settings .*\n$`, out.String(), "what it has found before")
+	require.Equal(t, "notebox: terminated\n", errs.String())
 }
 
 // TestShellsComplete types a line and Tab into real shells.

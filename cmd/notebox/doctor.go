@@ -50,8 +50,8 @@ func doctorCommand() *ffcli.Command {
 		UsageFunc:  withoutFlags,
 		FlagSet:    flags,
 		Exec: func(ctx context.Context, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unexpected argument %q", args[0])
+			if err := flagsAlone(flags, args); err != nil {
+				return err
 			}
 			_, bad := readEach(flags, &s)
 			var doubts warnings

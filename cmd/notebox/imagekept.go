@@ -75,18 +75,6 @@ func imagePruneCommand() *ffcli.Command {
 	}
 }
 
-// flagsAlone parses what is left of the flags of a command that takes nothing else.
-func flagsAlone(f *flag.FlagSet, args []string) error {
-	words, err := interspersed(f, args)
-	if err == nil && len(words) > 0 {
-		err = fmt.Errorf("unexpected argument %q; %s -h lists the flags", words[0], f.Name())
-	}
-	if err != nil {
-		return exitError{usageStatus, err}
-	}
-	return nil
-}
-
 // withImages calls use with the images that are there and those that are missing.
 func withImages(ctx context.Context, dir string, use func(*builder.Builder, []builder.Kept) error) error {
 	if err := ownEnvironments(&dir); err != nil {

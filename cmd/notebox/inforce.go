@@ -54,8 +54,8 @@ func configCommand() *ffcli.Command {
 		UsageFunc:  withoutFlags,
 		FlagSet:    flags,
 		Exec: func(_ context.Context, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unexpected argument %q", args[0])
+			if err := flagsAlone(flags, args); err != nil {
+				return err
 			}
 			all, err := inForce(flags, &s)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -256,10 +257,11 @@ func TestDoctorOfBadSettings(t *testing.T) {
 // TestDoctorToldToEnd: a doctor that a signal ended has not found that no run works.
 func TestDoctorToldToEnd(t *testing.T) {
 	t.Parallel()
-	asked := make(chan struct{}, 100)
+	asked := make(chan struct{})
+	var hung atomic.Bool
 	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
-		if strings.HasSuffix(r.URL.Path, "/info") {
+		if strings.HasSuffix(r.URL.Path, "/info") && hung.CompareAndSwap(false, true) {
+			close(asked)
 			<-r.Context().Done()
 		}
 		_, _ = io.WriteString(w, "[]")

@@ -99,8 +99,8 @@ func DaemonClock(d Daemon) OtherClock {
 	}}
 }
 
-// onThisHost tells a daemon on this host from one in a machine of its own, as Docker Desktop's:
-// the latter has its folder there.
+// onThisHost tells a daemon on this host from one in a machine of its own, as Docker Desktop's,
+// whose folder is not here.
 func onThisHost(a docker.About) bool {
 	_, err := os.Stat(a.Folder)
 	return err == nil && strings.HasPrefix(a.Address, "unix://")

@@ -32,8 +32,8 @@ type walls struct {
 	Pids       string            `json:"pids"`
 }
 
-// containers looks at the walls around a container, for which sofar says that runs get containers.
-// sofar stands if all walls are there.
+// containers looks at the walls around a container. sofar says that runs get containers, and
+// stands if all walls are there.
 func (s Sandboxes) containers(ctx context.Context, sofar Finding) Finding {
 	said, out, err := s.execute(ctx, s.Containers, wallsProgram)
 	switch failed := err != nil || out.Status != runner.StatusOK; {

@@ -136,12 +136,12 @@ func (l *Links) pathAt(text string, at int) (name, file, link string) {
 	rest := text[at:]
 	scheme := ""
 	for _, s := range []string{"sandbox://", "sandbox:"} {
-		if strings.HasPrefix(rest, s+tool.DataFolder) {
+		if strings.HasPrefix(rest, s+tool.DataFolder+"/") {
 			scheme = s
 			break
 		}
 	}
-	if !strings.HasPrefix(rest[len(scheme):], tool.DataFolder) || scheme == "" && at > 0 && continues(text[at-1:at]) {
+	if !strings.HasPrefix(rest[len(scheme):], tool.DataFolder+"/") || scheme == "" && at > 0 && continues(text[at-1:at]) {
 		return "", "", ""
 	}
 	for w, p := range l.written {

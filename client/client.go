@@ -33,8 +33,8 @@ func New(o Options) *Client {
 // maxAnswer bounds an answer, in bytes: text, outputs and images of a run.
 const maxAnswer = 64 << 20
 
-// DataFolder is where code finds and leaves its files; paths of files begin so.
-const DataFolder = "/mnt/data/"
+// DataFolder is where code finds and leaves its files. Paths of files begin with it and a slash.
+const DataFolder = "/mnt/data"
 
 // Run is code to be executed. One of Code, Notebook and Entrypoint is given.
 type Run struct {

@@ -78,8 +78,8 @@ func wrong(mend, format string, values ...any) Finding {
 	return Finding{Level: Wrong, Message: fmt.Sprintf(format, values...), Mend: mend}
 }
 
-// Run makes all checks, one after the other, and calls each with what was found. tell may be
-// nil.
+// Run makes all checks, one after the other, and calls tell with what each has found; tell may be
+// nil. If ctx ends, those that are left are not made.
 func Run(ctx context.Context, checks []Check, tell func(Line)) Report {
 	out := Report{Works: true}
 	bad := map[string]bool{}
@@ -89,6 +89,10 @@ func Run(ctx context.Context, checks []Check, tell func(Line)) Report {
 			line.Finding = Finding{Level: Skipped, Message: "not looked at", Mend: fmt.Sprintf("Mend %s first.", c.After[i])}
 		} else {
 			line.Finding = c.look(ctx)
+		}
+		if ctx.Err() != nil { // which the finding may be of
+			out.Works = false
+			break
 		}
 		if line.Level == Wrong || line.Level == Skipped {
 			bad[c.Name] = true
@@ -118,7 +122,7 @@ func (c Check) look(ctx context.Context) Finding {
 	case <-ctx.Done():
 	}
 	if !errors.Is(context.Cause(ctx), errPatience) {
-		return wrong("Call it again.", "interrupted")
+		return Finding{} // Run drops it
 	}
 	select { // what heeds its context says more
 	case f := <-found:

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"notebox/runner"
+	"notebox/runner/docker"
 )
 
 // maxSkew is by how much two clocks may differ: more than a slow call makes it seem, and less
@@ -36,11 +41,13 @@ func Clock(made time.Time, others ...OtherClock) Check {
 		if now := time.Now(); now.Before(made) {
 			return wrong(mendClock, "this machine's clock says %s, and this program was made at %s", now.UTC().Format(time.RFC3339), made.UTC().Format(time.RFC3339))
 		}
-		var agree, off, silent []string
+		var agree, off, silent, unasked []string
 		alone := true
 		for _, other := range others {
 			read, err := other.Read(ctx)
 			switch behind := read.Behind; {
+			case errors.Is(err, errNoAddress):
+				unasked = append(unasked, other.Of)
 			case err != nil:
 				silent = append(silent, other.Of+" ("+words(err)+")")
 			case behind.Abs() > maxSkew:
@@ -56,11 +63,18 @@ func Clock(made time.Time, others ...OtherClock) Check {
 		case alone && len(silent) > 0:
 			return Finding{Level: Skipped, Message: "compared with no other clock, as there is no answer: " + strings.Join(silent, ", "), Mend: "Mend that first."}
 		case alone:
-			return ok("this machine's clock says %s; there is no other to compare it with, as the daemon and the files are on this machine", time.Now().UTC().Format(time.RFC3339))
+			why := "as all that was asked is on this machine"
+			if len(unasked) > 0 {
+				why += "; nothing tells the address of " + strings.Join(unasked, " and ")
+			}
+			return ok("this machine's clock says %s; there is no other to compare it with, %s", time.Now().UTC().Format(time.RFC3339), why)
 		}
 		return ok("this machine's clock agrees within %s with %s", maxSkew, strings.Join(agree, " and "))
 	}}
 }
+
+// errNoAddress is of a clock that cannot be asked, though nothing is wrong.
+var errNoAddress = errors.New("nothing tells its address")
 
 const mendClock = "Set the one that is wrong by NTP (timedatectl set-ntp true); after a laptop's sleep, restart Docker Desktop's machine. Else links end at a wrong time, files have one, and a cloud refuses what is sent to it."
 
@@ -81,11 +95,35 @@ func DaemonClock(d Daemon) OtherClock {
 		if err == nil && about.Clock.IsZero() {
 			err = errors.New("it does not tell its time")
 		}
-		return Reading{Behind: about.Behind, Own: strings.HasPrefix(about.Address, "unix://")}, err
+		return Reading{Behind: about.Behind, Own: onThisHost(about)}, err
 	}}
 }
 
-// WebClock is the clock of what answers at a URL, by the Date of its answer (RFC 9110, 6.6.1).
+// onThisHost tells a daemon on this host from one in a machine of its own, as Docker Desktop's,
+// whose folder is not here.
+func onThisHost(a docker.About) bool {
+	_, err := os.Stat(a.Folder)
+	return err == nil && strings.HasPrefix(a.Address, "unix://")
+}
+
+// isOwn reports whether a host is this machine: its name stands for loopback or an address that
+// an interface has.
+func isOwn(ctx context.Context, host string) bool {
+	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	if err != nil {
+		return false
+	}
+	own, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(found, func(ip net.IPAddr) bool {
+		return ip.IP.IsLoopback() || slices.ContainsFunc(own, func(a net.Addr) bool {
+			network, is := a.(*net.IPNet)
+			return is && network.IP.Equal(ip.IP)
+		})
+	})
+}
+
+// WebClock is the clock of what answers at a URL, by the Date of its answer (RFC 9110, 6.6.1)
+// and the Age that a cache has added (RFC 9111, 5.1).
 func WebClock(of, address string) OtherClock {
 	return OtherClock{Of: of, Read: func(ctx context.Context) (none Reading, err error) {
 		u, err := url.Parse(address)
@@ -108,7 +146,11 @@ func WebClock(of, address string) OtherClock {
 		if err != nil {
 			return none, errors.New("its answer has no date")
 		}
+		if age, err := strconv.ParseUint(res.Header.Get("Age"), 10, 31); err == nil {
+			said = said.Add(time.Duration(age) * time.Second)
+		}
 		middle := began.Add(time.Since(began) / 2)
-		return Reading{Behind: middle.Sub(said.Add(time.Second / 2))}, nil // a Date is without its fraction
+		behind := middle.Sub(said.Add(time.Second / 2)) // a Date is without its fraction
+		return Reading{Behind: behind, Own: isOwn(ctx, u.Hostname())}, nil
 	}}
 }

@@ -4,23 +4,34 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"notebox/doctor"
+	"notebox/runner"
+	"notebox/runner/docker"
 	"notebox/storage"
 )
 
 // web is a server whose clock differs, and which has no other page than one at its root.
-func web(t *testing.T, behind time.Duration) string {
+func web(t *testing.T, behind time.Duration) string { return cached(t, behind, 0) }
+
+// cached is web behind a cache, which has had the page for that time.
+func cached(t *testing.T, behind, age time.Duration) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" || r.URL.RawQuery != "" {
 			t.Errorf("asked for %s", r.URL)
 		}
-		w.Header().Set("Date", time.Now().Add(-behind).UTC().Format(http.TimeFormat))
+		said := time.Now().Add(-behind)
+		if age > 0 {
+			said = said.Add(-age)
+			w.Header().Set("Age", strconv.Itoa(int(age.Seconds())))
+		}
+		w.Header().Set("Date", said.UTC().Format(http.TimeFormat))
 		w.WriteHeader(http.StatusForbidden)
 	}))
 	t.Cleanup(server.Close)
@@ -47,6 +58,9 @@ func TestClock(t *testing.T) {
 		{"the store's is ahead", time.Time{}, []doctor.OtherClock{own, at(web(t, -time.Hour))}, doctor.Wrong, "ahead of this machine's", "NTP"},
 		{"one does not answer", time.Time{}, []doctor.OtherClock{daemon(0), at("http://127.0.0.1:1")}, doctor.OK, "with the daemon's", ""},
 		{"the only other one does not answer", time.Time{}, []doctor.OtherClock{own, at("http://127.0.0.1:1")}, doctor.Skipped, "no answer: the store's (", "Mend that first."},
+		{"one of a cache", time.Time{}, []doctor.OtherClock{daemon(0), at(cached(t, 0, time.Hour))}, doctor.OK, "and the store's", ""},
+		{"one of a cache that is behind", time.Time{}, []doctor.OtherClock{daemon(0), at(cached(t, time.Hour, time.Hour))}, doctor.Wrong, "the store's clock is 1h0m0s behind", "NTP"},
+		{"a URL of this machine", time.Time{}, []doctor.OtherClock{own, at(web(t, 0))}, doctor.OK, "no other to compare it with", ""},
 		{"before the program was made", time.Now().Add(time.Hour), []doctor.OtherClock{own}, doctor.Wrong, "this program was made at", "NTP"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
@@ -69,6 +83,23 @@ func TestDaemonClock(t *testing.T) {
 	_, err = doctor.DaemonClock(daemon(t, func(i map[string]any) { delete(i, "SystemTime") })).Read(t.Context())
 	require.ErrorContains(t, err, "does not tell its time")
 }
+
+// TestDaemonClockOfThisHost: a daemon behind a local socket has this machine's clock if its folder
+// is here, and not if it is in a machine of its own.
+func TestDaemonClockOfThisHost(t *testing.T) {
+	folder := t.TempDir()
+	for root, own := range map[string]bool{folder: true, folder + "/none": false} {
+		read, err := doctor.DaemonClock(aboutOnly{docker.About{Address: "unix:///docker.sock", Folder: root, Clock: time.Now()}}).Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, own, read.Own, root)
+	}
+}
+
+type aboutOnly struct{ about docker.About }
+
+func (a aboutOnly) About(context.Context) (docker.About, error)   { return a.about, nil }
+func (aboutOnly) CanGive(context.Context, runner.Limits) error    { return nil }
+func (aboutOnly) Ready(context.Context, runner.Environment) error { return nil }
 
 // TestStoreClock: a store in a cloud has a clock of its own, also if it takes nothing.
 func TestStoreClock(t *testing.T) {

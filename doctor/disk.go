@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -34,8 +33,7 @@ func Disk(d Daemon, places ...Place) Check {
 		all := append([]Place(nil), places...)
 		elsewhere := ""
 		if about, err := d.About(ctx); err == nil {
-			// A daemon in a machine of its own, as Docker Desktop's, has its folder there.
-			if _, err := os.Stat(about.Folder); err == nil && strings.HasPrefix(about.Address, "unix://") {
+			if onThisHost(about) {
 				all = append(all, Place{Of: "the daemon's images", Folder: about.Folder, Low: lowForImages})
 			} else {
 				elsewhere = "; the daemon's images are on another machine, whose disk is not seen from here"

@@ -190,11 +190,15 @@ func TestImages(t *testing.T) {
 
 type probed struct {
 	runner.Engine
-	err error
+	err     error
+	started *int
 }
 
 // Start fails: of what starts, tests/e2e/operation looks at the walls.
 func (p probed) Start(context.Context, runner.Environment, runner.Limits) (runner.Sandbox, error) {
+	if p.started != nil {
+		*p.started++
+	}
 	return nil, errors.New("none starts")
 }
 
@@ -205,10 +209,12 @@ func TestNoCells(t *testing.T) {
 	t.Parallel()
 	missing := &cells.NoCells{Wall: "user_namespace", Why: errors.New("EPERM"), Do: "let unprivileged users have user namespaces"}
 	for _, required := range []bool{false, true} {
-		s := doctor.Sandboxes{Containers: probed{}, Cells: probed{err: missing}, Required: required, Start: time.Minute}
+		started := 0
+		s := doctor.Sandboxes{Containers: probed{started: &started}, Cells: probed{err: missing}, Required: required, Start: time.Minute}
 		found := lines(t, s.Checks()[0])[doctor.NameIsolation]
 		require.Contains(t, found.Message, "as the wall user_namespace of cells is missing: EPERM")
 		require.Contains(t, found.Mend, "let unprivileged users have user namespaces")
+		require.Equal(t, required, started == 0, "a container matters if runs get one")
 		require.Equal(t, map[bool]doctor.Level{true: doctor.Wrong, false: doctor.Warning}[required], found.Level)
 	}
 	found := lines(t, doctor.Sandboxes{Containers: probed{}, Start: time.Minute}.Checks()[0])[doctor.NameIsolation]

@@ -33,7 +33,7 @@ func State(folder string) Check {
 		if err := os.Remove(file.Name()); err != nil {
 			return wrong(mend, "a file in the state folder %s cannot be removed: %s", folder, words(err))
 		}
-		if there != filepath.Clean(folder) {
+		if whole, err := filepath.Abs(folder); err != nil || there != whole {
 			return ok("%s is not there yet; notebox serve makes it", folder)
 		}
 		return ok("%s can be written", folder)
@@ -130,7 +130,7 @@ func Settings(bad []error, doubts []string) Check {
 	return Check{Name: NameSettings, Vital: true, Look: func(context.Context) Finding {
 		switch {
 		case len(bad) > 0:
-			return wrong("Correct what the message names, where it says that it stands; notebox serve -h lists what can be set.", "%s", words(errors.Join(bad...)))
+			return wrong("Correct the setting in the place that the message names; notebox serve -h lists what can be set.", "%s", words(errors.Join(bad...)))
 		case len(doubts) > 0:
 			return warning("Correct the name, or remove the variable.", "%s", strings.Join(doubts, "; "))
 		}

@@ -22,6 +22,7 @@ func TestStorage(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "kept", "empty"), 0o700))
 	dead, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	dead.Close()
@@ -31,6 +32,7 @@ func TestStorage(t *testing.T) {
 		message, mend string
 	}{
 		{"a folder", "file://" + folder, doctor.OK, "written to file://" + folder, ""},
+		{"a folder by another name", "file://" + folder + "//kept/", doctor.OK, "removed", ""},
 		{"one that is not there", "file://" + folder + "/new/a/b", doctor.OK, "removed", ""},
 		{"no folder", "file://" + file, doctor.Wrong, "file", "--storage"},
 		{"a cloud that is down", "s3://bucket?region=x&path_style=true&endpoint=http://" + dead.Addr().String(), doctor.Wrong, "", "AWS_ACCESS_KEY_ID"},
@@ -51,6 +53,7 @@ func TestStorage(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left)
 		require.NoDirExists(t, folder+"/new", "the service makes it")
+		require.DirExists(t, folder+"/kept/empty", "it was there")
 	})
 }
 
@@ -67,6 +70,14 @@ func TestState(t *testing.T) {
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Len(t, left, 1)
+}
+
+// TestStateOfRelativeFolder: a folder is there by whatever name.
+func TestStateOfRelativeFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("state", 0o700))
+	require.Contains(t, lines(t, doctor.State("./state/"))["state"].Message, "can be written")
+	require.Contains(t, lines(t, doctor.State("other"))["state"].Message, "not there yet")
 }
 
 func TestPort(t *testing.T) {

@@ -54,7 +54,10 @@ func (s Sandboxes) Checks() []Check {
 				inCells.Store(true)
 				return ok("cells: the walls %s are around one; --isolation container is the stronger wall", strings.Join(cells.Walls(), ", "))
 			}
-			return s.containers(ctx, noCells(err, s.Required))
+			if s.Required { // no run has a container
+				return noCells(err, true)
+			}
+			return s.containers(ctx, noCells(err, false))
 		}},
 		{Name: "run", Vital: true, After: after, Patience: patience, Look: func(ctx context.Context) Finding {
 			if inCells.Load() {

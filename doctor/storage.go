@@ -20,6 +20,7 @@ import (
 func Storage(o storage.Options) (check Check, clock *OtherClock) {
 	o.KeyFile = ""
 	var address atomic.Pointer[string] // of a cloud
+	var works atomic.Bool
 	check = Check{Name: "storage", Vital: true, Look: func(ctx context.Context) Finding {
 		folder := FolderOf(o.URL)
 		there := nearest(folder)
@@ -37,11 +38,14 @@ func Storage(o storage.Options) (check Check, clock *OtherClock) {
 			}
 		}()
 		if link, _, err := store.Link(ctx, "doctor/none.txt", ""); err == nil {
-			address.CompareAndSwap(nil, &link) // the host alone is of interest
+			if u, err := url.Parse(link); err == nil && u.Host != "" { // else the service serves files
+				address.CompareAndSwap(nil, &link) // the host alone is of interest
+			}
 		}
 		if failed := roundTrip(ctx, store); failed != "" {
 			return wrong(mendStorage(o.URL), "%s: %s", store.Name(), failed)
 		}
+		works.Store(true)
 		return ok("an object was written to %s, read and removed", store.Name())
 	}}
 	u, err := url.Parse(o.URL)
@@ -56,17 +60,20 @@ func Storage(o storage.Options) (check Check, clock *OtherClock) {
 		if at := address.Load(); at != nil {
 			return WebClock(of, *at).Read(ctx)
 		}
+		if works.Load() {
+			return Reading{}, errNoAddress
+		}
 		return Reading{}, errors.New("its address is not known")
 	}}
 }
 
-// FolderOf is the folder that a URL of a store names; "" if it is a cloud's.
+// FolderOf is the folder that a URL of a store names, clean; "" if it is a cloud's.
 func FolderOf(storageURL string) string {
 	u, err := url.Parse(storageURL)
-	if err != nil || u.Scheme != "file" {
+	if err != nil || u.Scheme != "file" || u.Path == "" {
 		return ""
 	}
-	return filepath.FromSlash(u.Path)
+	return filepath.Clean(filepath.FromSlash(u.Path))
 }
 
 // variablesOf are the variables that a store in a cloud takes its credentials from, by the

@@ -32,7 +32,7 @@ print(json.dumps({
     "capabilities": status.get("CapEff", "") + " " + status.get("CapPrm", ""),
     "no_new_privileges": status.get("NoNewPrivs", ""),
     "seccomp": status.get("Seccomp", ""),
-    "interfaces": [name for name in interfaces if name != "lo"],
+    "interfaces": {name: read(f"/sys/class/net/{name}/flags") for name in interfaces},
     "changed": changed(),
     "memory": read(groups + "/memory.max", groups + "/memory/memory.limit_in_bytes"),
     "pids": read(groups + "/pids.max", groups + "/pids/pids.max"),

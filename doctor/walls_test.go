@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -24,7 +26,9 @@ func TestMissingWalls(t *testing.T) {
 		{"root", func(w *walls) { w.User = 0 }, "code runs as root"},
 		{"capabilities", func(w *walls) { w.Capabilities = "0000000000000000 00000000000000c0" }, "code has capabilities"},
 		{"new privileges", func(w *walls) { w.NoNew = "0" }, "code can gain rights"},
-		{"a network", func(w *walls) { w.Interfaces = []string{"eth0"} }, "code has a network (eth0)"},
+		{"a network", func(w *walls) { w.Interfaces = map[string]string{"lo": "0x9", "tunl0": "0x80", "eth0": "0x1003"} }, "code has a network (eth0)"},
+		{"a network that cannot be seen", func(w *walls) { w.Interfaces = map[string]string{"lo": "", "eth0": ""} }, "code has a network (eth0)"},
+		{"tunnels of the kernel's modules", func(w *walls) { w.Interfaces = map[string]string{"lo": "0x9", "tunl0": "0x80", "sit0": "0x80"} }, ""},
 		{"files", func(w *walls) { w.Changed = "/opt" }, "code can change the image's files (in /opt)"},
 		{"memory without a limit", func(w *walls) { w.Memory = "max" }, "its limit of memory is max and not 1073741824"},
 		{"more memory", func(w *walls) { w.Memory = "9223372036854771712" }, "its limit of memory"},
@@ -44,6 +48,28 @@ func TestMissingWalls(t *testing.T) {
 			require.Contains(t, missing[0], c.want)
 		})
 	}
+}
+
+// TestContainersWithoutWalls: what was found before stands beside what is missing.
+func TestContainersWithoutWalls(t *testing.T) {
+	t.Parallel()
+	before := Finding{Level: Warning, Message: "containers, as a wall of cells is missing", Mend: "For cells: mend it."}
+	found := walls{User: 0, Capabilities: "0"}.judge(before, runner.Limits{})
+	require.Equal(t, Wrong, found.Level)
+	require.Contains(t, found.Message, "containers, as a wall of cells is missing. Containers without all their walls: code runs as root")
+	require.Contains(t, found.Mend, "--sandbox-runtime")
+	require.Contains(t, found.Mend, "For cells: mend it.")
+}
+
+// TestClockWithoutAddress: if the service serves the files of a cloud, no link names the cloud's
+// host. That is no fault, and there is nothing to mend.
+func TestClockWithoutAddress(t *testing.T) {
+	t.Parallel()
+	other := OtherClock{Of: "the store's", Read: func(context.Context) (Reading, error) { return Reading{}, errNoAddress }}
+	found := Clock(time.Time{}, other).Look(t.Context())
+	require.Equal(t, OK, found.Level)
+	require.Contains(t, found.Message, "no other to compare it with")
+	require.Empty(t, found.Mend)
 }
 
 // TestDiskSpace: the worst is told, for what it matters to.

@@ -12,6 +12,7 @@ import (
 	"notebox/environments"
 	"notebox/executor/problem"
 	"notebox/notebook"
+	"notebox/runner"
 )
 
 // entrypoint returns the path below /mnt/data of the program that a request names instead
@@ -47,12 +48,12 @@ func entrypointCell(env *environments.Environment, name string) (string, error) 
 	if env.Entrypoint == "" {
 		return "", problem.Unfit("entrypoint", "%s has none: send the program as code", env.Language)
 	}
-	literal, err := stringLiteral(DataDir + name)
+	literal, err := stringLiteral(runner.DataFolder + "/" + name)
 	if err != nil {
 		return "", err
 	}
 	// In one pass: what a name looks like is not replaced once more.
-	return strings.NewReplacer("{path}", literal, "{shell}", shellWord(DataDir+name)).Replace(env.Entrypoint), nil
+	return strings.NewReplacer("{path}", literal, "{shell}", shellWord(runner.DataFolder+"/"+name)).Replace(env.Entrypoint), nil
 }
 
 // stringLiteral writes text as JSON does, in one line for every reader: also for those
@@ -92,7 +93,7 @@ func entrypointLine(name string, e *notebook.Exception) int {
 		}
 		return text
 	})
-	frame := regexp.MustCompile(`(?:^|[\s"'(/])` + regexp.QuoteMeta(DataDir+name) + `(?:", line |: line |(?:\?run=\d+)?[:#])(\d{1,10})\b`)
+	frame := regexp.MustCompile(`(?:^|[\s"'(/])` + regexp.QuoteMeta(runner.DataFolder+"/"+name) + `(?:", line |: line |(?:\?run=\d+)?[:#])(\d{1,10})\b`)
 	found := frame.FindAllStringSubmatch(traceback, -1)
 	if len(found) == 0 {
 		return 0

@@ -14,9 +14,6 @@ import (
 	"notebox/runner"
 )
 
-// DataDir is where inputs are put and created files are found in a sandbox.
-const DataDir = runner.DataFolder + "/"
-
 // Bounds on the files of one request.
 const (
 	MaxInputs        = 1000 // a folder of images; more is an archive's work
@@ -138,7 +135,7 @@ func (all *Inputs) Spec() []runner.Input {
 // to write, is taken off. A backslash is refused: on Linux it is a part of a
 // name, and whoever sends one means a folder.
 func CleanName(name string) (clean, why string) {
-	name = strings.TrimPrefix(name, DataDir)
+	name = strings.TrimPrefix(name, runner.DataFolder+"/")
 	switch {
 	case name == "":
 		return "", "is empty"
@@ -149,7 +146,7 @@ func CleanName(name string) (clean, why string) {
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return "", "has a control character in it"
 	case strings.HasPrefix(name, "/"):
-		return "", "is not within " + DataDir
+		return "", "is not within " + runner.DataFolder + "/"
 	case strings.Contains(name, `\`):
 		return "", `has a backslash in it; folders are separated by "/"`
 	}
@@ -160,7 +157,7 @@ func CleanName(name string) (clean, why string) {
 	for _, c := range components {
 		switch {
 		case c == "..":
-			return "", "leaves " + DataDir
+			return "", "leaves " + runner.DataFolder + "/"
 		case c == "." || c == "":
 			return "", `has an empty component or "." in it`
 		case len(c) > maxNameComponent:

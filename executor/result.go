@@ -102,7 +102,7 @@ func (x *Executor) result(ctx context.Context, p *plan, out *runner.Outcome, eve
 	}
 	a.Text = notebook.Text(result, func(b *notebook.Blob) string { return k.urls[b.Name] })
 	for _, f := range a.Files {
-		a.Text += fmt.Sprintf("[file %s: %s]\n", problem.OneLine(strings.TrimPrefix(f.Path, DataDir)), f.URL+f.Error)
+		a.Text += fmt.Sprintf("[file %s: %s]\n", problem.OneLine(strings.TrimPrefix(f.Path, runner.DataFolder+"/")), f.URL+f.Error)
 	}
 	a.Text += elsewhere(out.Skipped)
 	if e := result.Error; e != nil {

@@ -86,7 +86,7 @@ func (x *Executor) planSession(p *plan, o *Order, cells []string, book []byte, c
 	p.session, p.environment = in, env
 	if !IsBash(env.Language) && x.asksBash(o, p.entrypoint) {
 		if p.entrypoint != "" {
-			cells = []string{Bash + " " + shellWord(DataDir+p.entrypoint)}
+			cells = []string{Bash + " " + shellWord(runner.DataFolder+"/"+p.entrypoint)}
 		}
 		in.command, err = x.commandOf(cells, book, o.MediaType)
 		return err

@@ -31,7 +31,7 @@ type FileEntry struct {
 }
 
 func entryOf(f runner.FileInfo) FileEntry {
-	entry := FileEntry{Path: DataDir + f.Path, Name: path.Base(f.Path), Kind: f.Kind, ModifiedAt: ModifiedAt(f)}
+	entry := FileEntry{Path: runner.DataFolder + "/" + f.Path, Name: path.Base(f.Path), Kind: f.Kind, ModifiedAt: ModifiedAt(f)}
 	if f.Kind == runner.FileRegular {
 		entry.Bytes, entry.MediaType = max(0, f.Size), new(storage.NamedType(entry.Name))
 	}
@@ -143,7 +143,7 @@ func (s *Session) StoreFile(ctx context.Context, name, key string) error {
 	}
 	defer content.Close()
 	if most := s.DataSize(); info.Size > most { // only a sparse one is, of whatever size
-		return problem.TooLarge("path", "it is longer than the %d bytes that %s has room for: a sparse file is not stored", most, DataDir)
+		return problem.TooLarge("path", "it is longer than the %d bytes that %s/ has room for: a sparse file is not stored", most, runner.DataFolder)
 	}
 	whole := &WatchedReader{Reader: content}
 	again := s.x.store.Replay(whole, s.x.intake.Dir())
@@ -203,12 +203,12 @@ func IsPath(text string) bool {
 // GivenPath reads a path of a request's field, with or without /mnt/data before it. "" is
 // /mnt/data.
 func GivenPath(field, given string) (string, error) {
-	if given == "" || given+"/" == DataDir || given == DataDir {
+	if given == "" || given == runner.DataFolder || given == runner.DataFolder+"/" {
 		return "", nil
 	}
-	given = strings.TrimSuffix(strings.TrimPrefix(given, DataDir), "/")
+	given = strings.TrimSuffix(strings.TrimPrefix(given, runner.DataFolder+"/"), "/")
 	if !IsPath(given) {
-		return "", problem.Unfit(field, "is no path within %s", DataDir)
+		return "", problem.Unfit(field, "is no path within %s/", runner.DataFolder)
 	}
 	return given, nil
 }

@@ -94,7 +94,7 @@ func (s *sink) Output(e runner.Event) {
 // File implements runner.Sink: the file goes to the store while it arrives. Its
 // error becomes the reason in the outcome's skipped files.
 func (s *sink) File(ctx context.Context, name string, content io.Reader) error {
-	entry := File{Path: DataDir + name, Name: path.Base(name)}
+	entry := File{Path: runner.DataFolder + "/" + name, Name: path.Base(name)}
 	object, size, err := s.keeper.file(ctx, name, entry.Name, content)
 	entry.Bytes = size
 	var lost *unstored

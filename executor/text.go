@@ -48,7 +48,7 @@ func elsewhere(skipped []runner.Skipped) string {
 	more := false
 	for _, s := range skipped {
 		switch {
-		case strings.HasPrefix(s.Path, DataDir) || !strings.HasSuffix(s.Reason, saveBelow):
+		case strings.HasPrefix(s.Path, runner.DataFolder+"/") || !strings.HasSuffix(s.Reason, saveBelow):
 		case s.Reason != saveBelow || len(names) == elsewhereNames:
 			more = true
 		default:
@@ -62,5 +62,5 @@ func elsewhere(skipped []runner.Skipped) string {
 	if more {
 		listed += " and others"
 	}
-	return "[not returned: " + listed + "; save files below " + strings.TrimSuffix(DataDir, "/") + "]\n"
+	return "[not returned: " + listed + "; save files below " + runner.DataFolder + "]\n"
 }

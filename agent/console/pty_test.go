@@ -75,9 +75,6 @@ func open(t *testing.T, variables ...string) *terminaltest.Screen {
 	return terminaltest.Open(t, process, 80)
 }
 
-// screenTime bounds each wait, on a machine that does much else.
-const screenTime = 2 * time.Minute
-
 func TestTerminal(t *testing.T) {
 	model := agenttest.New(t, dialogues...)
 	history := filepath.Join(t.TempDir(), "state", "history")
@@ -90,7 +87,7 @@ func TestTerminal(t *testing.T) {
 	s.See(prompt)
 
 	s.Write("wait for it\r")
-	require.Eventually(t, func() bool { return strings.Contains(lastQuestion(model), "wait for it") }, screenTime, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(lastQuestion(model), "wait for it") }, terminaltest.WaitTime, 20*time.Millisecond)
 	s.See("thinking")
 	s.Write("\x03")
 	s.See("Interrupted.")

@@ -111,12 +111,12 @@ func links(r Result, text string) (lines []string) {
 	return lines
 }
 
-// DataFolder is where the paths of a run's files begin.
-const DataFolder = "/mnt/data/"
+// DataFolder is where a run's files are. Their paths begin with it and a slash.
+const DataFolder = "/mnt/data"
 
 // oneLine keeps a hostile name from looking like more than a name.
 func oneLine(name string) string {
-	name = strings.TrimPrefix(path.Clean("/"+strings.TrimPrefix(name, "/")), DataFolder)
+	name = strings.TrimPrefix(path.Clean("/"+strings.TrimPrefix(name, "/")), DataFolder+"/")
 	return strings.Join(strings.Fields(strings.Trim(name, "/")), " ")
 }
 

@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -143,7 +148,7 @@ func TestConfigInForce(t *testing.T) {
 		"timeout":        {Value: "20s", From: fromVariable},
 		"config":         {Value: "notebox.conf", From: fromVariable},
 		"storage":        {Value: "s3://b?region=x&access_key=xxxxx", From: fromVariable},
-		"pids":           {Value: "100", From: fromDotenv},
+		"pids":           {Value: "100", From: dotenv},
 		"drain":          {Value: "5s", From: fromConfig},
 		"model-base-url": {Value: "https://xxxxx@models/v1", From: fromConfig},
 		"listen":         {Value: "127.0.0.1:8080", From: fromDefault},
@@ -159,6 +164,14 @@ func TestConfigInForce(t *testing.T) {
 	require.Zero(t, code)
 	require.Regexp(t, `(?m)^pids +100 +\.env NOTEBOX_PIDS$`, out)
 	require.Regexp(t, `(?m)^pool-max +\(twice --pool-size\) +default$`, out)
+
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "open.conf"), []byte("image = reg.example:5000/nb/python:1@sha256:abcd\n"), 0o644))
+	out, errs, code = noteboxIn(t, folder, nil, "config", "--config", "open.conf")
+	require.Zero(t, code, errs, "a digest is no secret, and the file may be open")
+	require.Contains(t, out, " reg.example:5000/nb/python:1@sha256:abcd ")
+	_, errs, code = noteboxIn(t, folder, []string{"NOTEBOX_CONFIG=none.conf"}, "config")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "none.conf")
 
 	_, errs, code = noteboxIn(t, folder, nil, "config", "--memory", "much")
 	require.NotZero(t, code)
@@ -190,24 +203,35 @@ func TestHideSecrets(t *testing.T) {
 		{"a query", "s3://b?region=x&Access_Key=hush&x-amz-Signature=hush", "s3://b?region=x&Access_Key=xxxxx&x-amz-Signature=xxxxx"},
 		{"a query in a list", "https://a?sig=hush,https://b?token=hush&c=d", "https://a?sig=xxxxx,https://b?token=xxxxx&c=d"},
 		{"an escaped name", "https://a?%73ig=hush", "https://a?%73ig=xxxxx"},
-		{"semicolons", "https://a?b=c;token=hush", "https://a?b=c&token=xxxxx"},
+		{"semicolons", "https://a?b=c;token=hush", "https://a?b=c;token=xxxxx"},
+		{"empty pairs", "https://a?&b=c&&token=hush&", "https://a?&b=c&&token=xxxxx&"},
+		{"no value", "https://a?token=&b", "https://a?token=&b"},
+		{"an at in a query", "https://host/v1?user=a@b&token=hush", "https://xxxxx@b&token=xxxxx"},
+		{"an at in a token", "https://host/v1?token=hush@hush&a=b", "https://xxxxx&a=b"},
+		{"a comma in a token", "https://host/v1?token=1,hush;hush#hush&a=b", "https://host/v1?token=xxxxx&a=b"},
+		{"a fragment", "https://host/#access_token=hush", "https://host/#access_token=xxxxx"},
+		{"a list without schemes", "https://h?x=1,b?token=hush", "https://h?x=1,b?token=xxxxx"},
+		{"an image with a digest", "reg.example:5000/nb/python:1@sha256:abcd", "reg.example:5000/nb/python:1@sha256:abcd"},
+		{"a password before such an image", "me:hush@reg.example:5000/nb/python:1@sha256:abcd", "xxxxx@reg.example:5000/nb/python:1@sha256:abcd"},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			t.Parallel()
-			got := hideSecrets(c.value)
+			got, found := hideSecrets(c.value)
 			require.Equal(t, c.want, got)
+			require.Equal(t, c.want != c.value, found)
 			require.NotContains(t, got, "hush")
 		})
 	}
 }
 
-// TestDoctorOfBadSettings: values that cannot be are one line of the report, and do not end it.
+// TestDoctorOfBadSettings: invalid values are one line of the report, and do not end it.
 func TestDoctorOfBadSettings(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, ".env"), []byte("NOTEBOX_DRAIN=soon\nno variable\nNOTEBOX_LISTEN=127.0.0.1:0\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "bad.conf"), []byte("timeout = long\nmax-running = few\nlink-keys = keys\n"), 0o600))
 	out, errs, code := noteboxIn(t, folder, []string{
-		"DOCKER_HOST=nonsense", "NOTEBOX_PIDS=few", "NOTEBOX_CONFIG=none.conf", "NOTEBOX_ENVIRONMENTS_DIR=/none",
+		"DOCKER_HOST=nonsense", "NOTEBOX_PIDS=few", "NOTEBOX_CONFIG=bad.conf", "NOTEBOX_ENVIRONMENTS_DIR=/none",
 	}, "doctor", "--json")
 	require.Equal(t, 1, code, errs)
 	require.Equal(t, "notebox: no run works here\n", errs)
@@ -216,7 +240,7 @@ func TestDoctorOfBadSettings(t *testing.T) {
 	require.False(t, r.Works)
 	require.Equal(t, "settings", r.Checks[0].Check)
 	require.Equal(t, doctor.Wrong, r.Checks[0].Level)
-	for _, want := range []string{"NOTEBOX_PIDS=few", ".env: line 1: NOTEBOX_DRAIN=soon", "line 2 is not NAME=value", "none.conf", "--environments-dir: stat /none"} {
+	for _, want := range []string{"NOTEBOX_PIDS=few", ".env: line 1: NOTEBOX_DRAIN=soon", "line 2 is not NAME=value", "bad.conf: line 1", `"timeout"`, `"max-running"`, "--environments-dir: stat /none"} {
 		require.Contains(t, r.Checks[0].Message, want)
 	}
 	require.NotContains(t, r.Checks[0].Message, "out of range", "one fault is told once")
@@ -228,6 +252,33 @@ func TestDoctorOfBadSettings(t *testing.T) {
 			require.Equal(t, doctor.OK, line.Level, "the good lines of the file are heeded: %+v", line)
 		}
 	}
+}
+
+// TestDoctorToldToEnd: a doctor that a signal ended has not found that no run works.
+func TestDoctorToldToEnd(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{})
+	var hung atomic.Bool
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/info") && hung.CompareAndSwap(false, true) {
+			close(asked)
+			<-r.Context().Done()
+		}
+		_, _ = io.WriteString(w, "[]")
+	}))
+	t.Cleanup(daemon.Close)
+	folder := t.TempDir()
+	c := exec.CommandContext(t.Context(), filepath.Join(installProgram(t), "notebox"), "doctor")
+	c.Dir, c.Env = folder, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder, "DOCKER_HOST=tcp://" + daemon.Listener.Addr().String()}
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	require.NoError(t, c.Start())
+	<-asked
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	_ = c.Wait()
+	require.Equal(t, 143, c.ProcessState.ExitCode())
+	require.Regexp(t, `^ok +settings .*\n$`, out.String(), "what it has found before")
+	require.Equal(t, "notebox: terminated\n", errs.String())
 }
 
 // TestShellsComplete types a line and Tab into real shells.

@@ -45,7 +45,7 @@ func parseConfig(r io.Reader, set func(name, value string) error) error {
 		return err
 	}
 	return parseDotenv(r, func(name, value string) error {
-		if hideSecrets(value) != value && info.Mode().Perm()&0o077 != 0 {
+		if _, found := hideSecrets(value); found && info.Mode().Perm()&0o077 != 0 {
 			return fmt.Errorf("the URL of %s has credentials in it, and others may read the file: chmod 600 it", name)
 		}
 		return set(name, value)

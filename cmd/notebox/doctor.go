@@ -27,8 +27,8 @@ at its walls, and runs print(42) in it. Each line is ok, a warning, wrong or ski
 and says how to mend it.
 
 It takes the flags, variables and files of notebox serve, and disturbs no service that
-runs. A variable or a file with a value that cannot be is one of the lines. The exit
-status is 0 if a run works, and 1 if not.`
+runs. An invalid value in a variable or a file is one of the lines. The exit status
+is 0 if a run works, and 1 if not.`
 
 // doctorID is the service id of doctor's sandboxes. It is no service's, and always the same:
 // each id leaves a folder of control groups on the host.
@@ -50,8 +50,8 @@ func doctorCommand() *ffcli.Command {
 		UsageFunc:  withoutFlags,
 		FlagSet:    flags,
 		Exec: func(ctx context.Context, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unexpected argument %q", args[0])
+			if err := flagsAlone(flags, args); err != nil {
+				return err
 			}
 			_, bad := readEach(flags, &s)
 			var doubts warnings
@@ -71,6 +71,9 @@ func (s *settings) diagnose(ctx context.Context, out io.Writer, asJSON bool, bad
 		tell = nil
 	}
 	report := doctor.Run(ctx, checks, tell)
+	if ctx.Err() != nil { // it was told to end, and has not seen all
+		return context.Cause(ctx)
+	}
 	if asJSON {
 		err = writeJSON(out, report)
 	} else {
@@ -138,10 +141,11 @@ func (s *settings) engines(to *doctor.Sandboxes, modules []string) (daemon docto
 	}
 	to.Containers = engine
 	closeAll = func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		_, _ = engine.ReapOlder(ctx, longestDoctor) // without a daemon there is nothing to remove
-		return engine.Close(ctx)
+		_ = inCloseTime(func(ctx context.Context) error { // without a daemon there is nothing to remove
+			_, err := engine.ReapOlder(ctx, longestDoctor)
+			return err
+		})
+		return inCloseTime(engine.Close)
 	}
 	if s.isolation != isolationContainer {
 		inCells := cells.New(engine, cells.Options{Modules: func(string) []string { return modules }, Log: quiet})

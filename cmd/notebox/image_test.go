@@ -1,8 +1,13 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,4 +99,48 @@ func TestGoIsAskedElsewhere(t *testing.T) {
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Chdir(stranger)
 	require.Contains(t, string(goSettings(t.Context())), "GOPROXY='/ local off'\n")
+}
+
+// TestImagePrune: prune heeds flags wherever they stand, refuses other words, and keeps the image
+// that serve would run Python in, wherever that is set.
+func TestImagePrune(t *testing.T) {
+	t.Parallel()
+	const old, mine = "notebox/r:0000000000000001", "notebox/r:0000000000000002"
+	var removed atomic.Int32
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.41")
+		var answer any = []any{}
+		switch {
+		case r.Method == http.MethodDelete:
+			removed.Add(1)
+		case strings.HasSuffix(r.URL.Path, "/images/json"):
+			answer = []any{map[string]any{"Id": "a", "RepoTags": []string{old}}, map[string]any{"Id": "b", "RepoTags": []string{mine}}}
+		case strings.HasSuffix(r.URL.Path, mine+"/json"):
+			answer = map[string]string{"Id": "b"}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(daemon.Close)
+	host := "DOCKER_HOST=tcp://" + daemon.Listener.Addr().String()
+	for _, args := range [][]string{{"prune", "r", "--dry-run"}, {"prune", "--dry-run", "r"}, {"list", "r"}} {
+		out, errs, code := notebox(t, []string{host}, append([]string{"image"}, args...)...)
+		require.Equal(t, 2, code, args)
+		require.Empty(t, out)
+		require.Contains(t, errs, `unexpected argument "r"`)
+	}
+	out, errs, code := notebox(t, []string{host}, "image", "prune", "--dry-run")
+	require.Zero(t, code, errs)
+	require.ElementsMatch(t, []string{old, mine}, strings.Fields(out))
+	for file, text := range map[string]string{".env": "NOTEBOX_IMAGE=" + mine, "notebox.conf": "image = " + mine + "\npids = few"} {
+		folder := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(folder, file), []byte(text+"\n"), 0o600))
+		environ := []string{host}
+		if file != ".env" {
+			environ = append(environ, "NOTEBOX_CONFIG="+file)
+		}
+		out, errs, code = noteboxIn(t, folder, environ, "image", "prune", "--dry-run")
+		require.Zero(t, code, errs)
+		require.Equal(t, old+"\n", out, file)
+	}
+	require.Zero(t, removed.Load())
 }

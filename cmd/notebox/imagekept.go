@@ -18,8 +18,9 @@ import (
 )
 
 const imagePruneHelp = `Removes images of languages that other versions of notebox have built, and prints what it
-removes. What a container is made from stays, and so does what this program runs code in,
-NOTEBOX_IMAGE included.
+removes. What a container is made from stays, and so does what this program runs code in:
+also the image that NOTEBOX_IMAGE names, in the environment, .env or the file of
+NOTEBOX_CONFIG.
 
 While a notebox of another version runs code on the same daemon nothing is removed, as it
 may need each of these images: end it first, or say --force. --dry-run shows what would go.`
@@ -34,7 +35,10 @@ func imageListCommand() *ffcli.Command {
 		ShortUsage: "notebox image list [--json]",
 		ShortHelp:  "list the images of languages, and which are missing or old",
 		FlagSet:    f,
-		Exec: func(ctx context.Context, _ []string) error {
+		Exec: func(ctx context.Context, args []string) error {
+			if err := flagsAlone(f, args); err != nil {
+				return err
+			}
 			return withImages(ctx, dir, func(_ *builder.Builder, all []builder.Kept) error {
 				if *asJSON {
 					return writeJSON(os.Stdout, all)
@@ -57,7 +61,10 @@ func imagePruneCommand() *ffcli.Command {
 		ShortHelp:  "remove images that other versions of notebox have built",
 		LongHelp:   imagePruneHelp,
 		FlagSet:    f,
-		Exec: func(ctx context.Context, _ []string) error {
+		Exec: func(ctx context.Context, args []string) error {
+			if err := flagsAlone(f, args); err != nil {
+				return err
+			}
 			return withImages(ctx, dir, func(b *builder.Builder, all []builder.Kept) error {
 				if i := slices.IndexFunc(all, func(k builder.Kept) bool { return k.State == builder.Old && k.Serving }); i >= 0 && !*force && !*dry {
 					return fmt.Errorf("a notebox of another version runs code in %s, and may need other old images too: end it first, or say --force; nothing was removed", all[i].Ref)
@@ -68,7 +75,7 @@ func imagePruneCommand() *ffcli.Command {
 	}
 }
 
-// withImages gives use all images there are, and should be.
+// withImages calls use with the images that are there and those that are missing.
 func withImages(ctx context.Context, dir string, use func(*builder.Builder, []builder.Kept) error) error {
 	if err := ownEnvironments(&dir); err != nil {
 		return err
@@ -91,15 +98,24 @@ func withImages(ctx context.Context, dir string, use func(*builder.Builder, []bu
 		return err
 	}
 	defer b.Close()
-	var keep []string
-	if image := os.Getenv(variableOf("image")); image != "" { // that serve runs Python in
-		keep = append(keep, image)
-	}
-	kept, err := b.List(ctx, refs, keep...)
+	kept, err := b.List(ctx, refs, imagesOfServe()...)
 	if err != nil {
 		return err
 	}
 	return use(b, kept)
+}
+
+// imagesOfServe are those that the variables and files of serve name. What is wrong with other
+// settings is of no interest.
+func imagesOfServe() []string {
+	var s settings
+	flags := flag.NewFlagSet("notebox serve", flag.ContinueOnError)
+	s.register(flags)
+	_, _ = readEach(flags, &s)
+	if s.image == "" {
+		return nil
+	}
+	return []string{s.image}
 }
 
 // prune removes the old images, and prints their references.

@@ -23,11 +23,10 @@ the flags, variables and files that serve gets, it says what serve would do.
 A value in parentheses is found out when the service starts. Passwords in URLs are not
 shown.`
 
-// Where a value comes from.
+// Where a value comes from, besides the file dotenv.
 const (
 	fromFlag     = "flag"
 	fromVariable = "variable"
-	fromDotenv   = dotenv
 	fromConfig   = "config file"
 	fromDefault  = "default"
 )
@@ -55,8 +54,8 @@ func configCommand() *ffcli.Command {
 		UsageFunc:  withoutFlags,
 		FlagSet:    flags,
 		Exec: func(_ context.Context, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unexpected argument %q", args[0])
+			if err := flagsAlone(flags, args); err != nil {
+				return err
 			}
 			all, err := inForce(flags, &s)
 			if err != nil {
@@ -90,7 +89,8 @@ func inForce(flags *flag.FlagSet, s *settings) ([]setting, error) {
 	new(settings).register(&own)
 	var all []setting
 	own.VisitAll(func(f *flag.Flag) {
-		one := setting{Name: f.Name, Variable: variableOf(f.Name), Value: hideSecrets(flags.Lookup(f.Name).Value.String()), From: from[f.Name]}
+		shown, _ := hideSecrets(flags.Lookup(f.Name).Value.String())
+		one := setting{Name: f.Name, Variable: variableOf(f.Name), Value: shown, From: from[f.Name]}
 		if one.From == "" {
 			one.From = fromDefault
 			one.Value, one.Later = defaultOf(f, one.Value)
@@ -121,7 +121,8 @@ func readEach(flags *flag.FlagSet, s *settings) (from map[string]string, bad []e
 			return nil
 		}
 		_ = flags.Set(f.Name, f.DefValue) // which Set has lost
-		return fmt.Errorf("%s=%s: %w", name, hideSecrets(value), err)
+		shown, _ := hideSecrets(value)
+		return fmt.Errorf("%s=%s: %w", name, shown, err)
 	}
 	byVariable := map[string]*flag.Flag{}
 	flags.VisitAll(func(f *flag.Flag) {
@@ -134,7 +135,7 @@ func readEach(flags *flag.FlagSet, s *settings) (from map[string]string, bad []e
 		}
 	})
 	note(fromVariable, nil)
-	note(fromDotenv, readDotenv(dotenv, func(name, value string) error {
+	note(dotenv, readDotenv(dotenv, func(name, value string) error {
 		f := cmp.Or(flags.Lookup(name), byVariable[name])
 		if f == nil || from[f.Name] != "" { // another program's, or set otherwise
 			return nil
@@ -142,6 +143,11 @@ func readEach(flags *flag.FlagSet, s *settings) (from map[string]string, bad []e
 		return set(f, name, value)
 	}))
 	note(fromConfig, readConfig(flags, s.config))
+	flags.VisitAll(func(f *flag.Flag) {
+		if from[f.Name] == "" && f.Value.String() != f.DefValue { // an invalid value of the file
+			_ = f.Value.Set(f.DefValue)
+		}
+	})
 	return from, bad
 }
 
@@ -167,7 +173,7 @@ func writeSettings(w io.Writer, all []setting) error {
 		if one.Later {
 			value = "(" + value + ")"
 		}
-		if from == fromVariable || from == fromDotenv {
+		if from == fromVariable || from == dotenv {
 			from += " " + one.Variable
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\n", one.Name, strings.ReplaceAll(value, "\n", " "), from)

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"syscall"
 
-	"notebox/terminal"
-
 	"github.com/peterbourgon/ff/v3/ffcli"
+
+	"notebox/terminal"
 )
 
 func main() {
@@ -29,7 +29,7 @@ func main() {
 	}
 	exit := exitError{status: 1, error: err}
 	errors.As(err, &exit)
-	// Who is told to end says by whom, as shells do.
+	// A command that a signal ended exits with 128 and the signal's number, as shells do.
 	if told := (ended{}); errors.As(context.Cause(ctx), &told) && (exit.status == interruptedStatus || errors.Is(err, context.Canceled)) {
 		exit.status = signalledStatus + int(told.signal)
 	}
@@ -51,7 +51,7 @@ type ended struct{ signal syscall.Signal }
 
 func (e ended) Error() string { return e.signal.String() }
 
-// Is has what a context's end is about recognised as ever: some libraries return its cause.
+// Is makes errors.Is(err, context.Canceled) true: some libraries return the cause.
 func (ended) Is(target error) bool { return target == context.Canceled }
 
 // untilSignal is a context that a signal to end ends. A second one ends the program at once.

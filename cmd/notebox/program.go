@@ -125,11 +125,14 @@ func (p *program) onClose(f func() error) { p.closers = append(p.closers, f) }
 
 // onCloseInTime is onClose of what may take closeTimeout.
 func (p *program) onCloseInTime(f func(context.Context) error) {
-	p.onClose(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		return f(ctx)
-	})
+	p.onClose(func() error { return inCloseTime(f) })
+}
+
+// inCloseTime calls f with a context of its own, which ends after closeTimeout.
+func inCloseTime(f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return f(ctx)
 }
 
 // close undoes what newProgram did, in the opposite order.

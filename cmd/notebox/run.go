@@ -120,6 +120,18 @@ func interspersed(flags *flag.FlagSet, args []string) (all []string, err error) 
 	return all, nil
 }
 
+// flagsAlone parses what is left of the flags of a command that takes nothing else.
+func flagsAlone(f *flag.FlagSet, args []string) error {
+	words, err := interspersed(f, args)
+	if err == nil && len(words) > 0 {
+		err = fmt.Errorf("unexpected argument %q; %s -h lists the flags", words[0], f.Name())
+	}
+	if err != nil {
+		return exitError{usageStatus, err}
+	}
+	return nil
+}
+
 func (r *runFlags) run(ctx context.Context, args []string) (script.Exit, error) {
 	o, err := r.options(args)
 	if err != nil {

@@ -234,7 +234,7 @@ func listFiles(ctx context.Context, notebox *client.Client, session string) erro
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, f := range list.Files {
-		fmt.Fprintf(table, "%s\t%s\t %s\n", units.HumanSize(float64(f.Bytes)), f.ModifiedAt.Local().Format(time.DateTime), terminal.DefuseLine(strings.TrimPrefix(f.Path, client.DataFolder)))
+		fmt.Fprintf(table, "%s\t%s\t %s\n", units.HumanSize(float64(f.Bytes)), f.ModifiedAt.Local().Format(time.DateTime), terminal.DefuseLine(strings.TrimPrefix(f.Path, client.DataFolder+"/")))
 	}
 	if err := table.Flush(); err != nil {
 		return err

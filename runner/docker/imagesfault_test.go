@@ -5,11 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -127,4 +129,32 @@ func TestImagesSay(t *testing.T) {
 		require.ErrorContains(t, c.err, "no space left on device")
 		require.False(t, errors.Is(c.err, dependencies.ErrInUse))
 	}
+}
+
+// TestReapOlder: the age of a container is by the clock that has given its time.
+func TestReapOlder(t *testing.T) {
+	var removed []string
+	now := time.Now().Add(-time.Hour) // the daemon's
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.41")
+		var answer any = map[string]any{}
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/info"):
+			answer = map[string]any{"SystemTime": now.Format(time.RFC3339Nano)}
+		case strings.HasSuffix(r.URL.Path, "/containers/json"):
+			answer = []any{map[string]any{"Id": "new", "Created": now.Unix() - 60}, map[string]any{"Id": "old", "Created": now.Unix() - 1200}}
+		case r.Method == http.MethodDelete:
+			removed = append(removed, path.Base(r.URL.Path))
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("DOCKER_HOST", "tcp://"+server.Listener.Addr().String())
+	e, err := New(Options{ServiceID: "test-reap"})
+	require.NoError(t, err)
+	n, err := e.ReapOlder(t.Context(), 15*time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, []string{"old"}, removed)
+	require.NoError(t, e.Close(t.Context()))
 }

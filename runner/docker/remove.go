@@ -29,7 +29,7 @@ const (
 func (e *Engine) Reap(ctx context.Context) (int, error) { return e.ReapOlder(ctx, 0) }
 
 // ReapOlder is Reap of what is older than age: several processes that live for less may have one
-// ServiceID.
+// ServiceID. Age is by the daemon's clock, which has given the times.
 func (e *Engine) ReapOlder(ctx context.Context, age time.Duration) (int, error) {
 	list, err := e.api.ContainerList(ctx, container.ListOptions{
 		All:     true,
@@ -38,9 +38,19 @@ func (e *Engine) ReapOlder(ctx context.Context, age time.Duration) (int, error) 
 	if err != nil {
 		return 0, fmt.Errorf("list containers: %w", err)
 	}
+	now := time.Now()
+	if age > 0 {
+		about, err := e.About(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if !about.Clock.IsZero() {
+			now = about.Clock
+		}
+	}
 	reaped, failed := 0, []error(nil)
 	for _, c := range list {
-		if time.Since(time.Unix(c.Created, 0)) < age {
+		if now.Sub(time.Unix(c.Created, 0)) < age {
 			continue
 		}
 		if len(c.Names) > 0 {

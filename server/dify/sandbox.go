@@ -130,7 +130,7 @@ func (b *sandbox) info() Info {
 	known := b.session.Info()
 	return Info{
 		ID: known.ID, Status: StatusRunning, CreatedAt: known.Created.UTC(), ExpiresAt: known.Expires.UTC(),
-		IdleSeconds: known.Idle.Seconds(), WorkingDirectory: DataDir, Languages: b.languages(), Network: known.Network,
+		IdleSeconds: known.Idle.Seconds(), WorkingDirectory: runner.DataFolder, Languages: b.languages(), Network: known.Network,
 	}
 }
 

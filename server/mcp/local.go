@@ -11,6 +11,7 @@ import (
 	"notebox/client"
 	"notebox/executor"
 	"notebox/executor/problem"
+	"notebox/runner"
 )
 
 // Local is the Service of the executor of this process, for one caller.
@@ -188,7 +189,7 @@ func (p placed) Close() error {
 
 // below is a path as models write it, relative to /mnt/data.
 func below(path string) string {
-	return strings.Trim(strings.TrimPrefix(path, executor.DataDir), "/")
+	return strings.Trim(strings.TrimPrefix(path, runner.DataFolder+"/"), "/")
 }
 
 // WriteFile implements Service.

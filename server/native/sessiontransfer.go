@@ -13,6 +13,7 @@ import (
 
 	"notebox/executor"
 	"notebox/executor/problem"
+	"notebox/runner"
 	"notebox/server/body"
 	"notebox/server/web"
 	"notebox/storage"
@@ -83,7 +84,7 @@ func (s *handler) writeSessionFile(c echo.Context) error {
 		}
 		name, ok := sessionPathOf(r.URL, c.Param("id"))
 		if !ok {
-			return problem.Malformed("path", "is no path within %s", executor.DataDir)
+			return problem.Malformed("path", "is no path within %s/", runner.DataFolder)
 		}
 		if _, why := executor.CleanName(name); why != "" {
 			return problem.Malformed("path", "%s", why)

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// screenTime bounds each wait, on a machine that does much else.
-const screenTime = 2 * time.Minute
+// WaitTime bounds each wait, on a machine that does much else.
+const WaitTime = 2 * time.Minute
 
 // Screen is a terminal that a process writes to, and a person types into.
 type Screen struct {
@@ -81,7 +81,7 @@ func (s *Screen) See(want string) {
 			s.from += at + len(want)
 		}
 		return at >= 0
-	}, screenTime, 20*time.Millisecond, "%q is not in %q", want, &s.text)
+	}, WaitTime, 20*time.Millisecond, "%q is not in %q", want, &s.text)
 }
 
 // Text is all that was written so far.

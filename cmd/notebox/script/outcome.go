@@ -94,7 +94,7 @@ type stored struct {
 func all(r *client.Result) (made []stored) {
 	named := map[string]bool{}
 	for _, f := range r.Files {
-		name := strings.TrimPrefix(f.Path, client.DataFolder)
+		name := strings.TrimPrefix(f.Path, client.DataFolder+"/")
 		named[name] = true
 		made = append(made, stored{name, f.Bytes, f.URL, f.Error})
 	}

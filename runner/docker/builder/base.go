@@ -48,20 +48,28 @@ func (b *Builder) Base(ctx context.Context, given, debian string) (ref string, e
 		return ref, err
 	}
 	b.say("pulling %s", ref)
-	ctx, cancel := context.WithTimeout(ctx, pullTime)
-	defer cancel()
-	said, err := b.api.ImagePull(ctx, ref, image.PullOptions{})
+	err = b.pull(ctx, ref)
 	if err == nil {
-		err = errors.Join(drain(said), said.Close())
+		return ref, nil
 	}
-	if before, _ := b.Has(ctx, Imported); err != nil && given == "" && before {
-		b.say("%s cannot be pulled (%v): beginning with %s, which --base has brought before", ref, err, Imported)
-		return Imported, nil
+	if given == "" {
+		if before, _ := b.Has(ctx, Imported); before {
+			b.say("%s cannot be pulled (%v): beginning with %s, which --base has brought before", ref, err, Imported)
+			return Imported, nil
+		}
 	}
+	return "", fmt.Errorf("pull %s: %w; --base names an image that the daemon has, or a tar file of Debian trixie: mmdebstrap --variant=minbase trixie base.tar", ref, unreached(err))
+}
+
+// pull has the daemon fetch an image, within pullTime.
+func (b *Builder) pull(ctx context.Context, ref string) error {
+	pulling, cancel := context.WithTimeout(ctx, b.pullTime)
+	defer cancel()
+	said, err := b.api.ImagePull(pulling, ref, image.PullOptions{})
 	if err != nil {
-		return "", fmt.Errorf("pull %s: %w; --base names an image that the daemon has, or a tar file of Debian trixie: mmdebstrap --variant=minbase trixie base.tar", ref, unreached(err))
+		return err
 	}
-	return ref, nil
+	return errors.Join(drain(said), said.Close())
 }
 
 // drain reads messages of the daemon to their end, and returns the error that is among them.
@@ -150,7 +158,7 @@ func isSaved(file string) (bool, error) {
 		case errors.Is(err, io.EOF):
 			return false, errors.New("neither a file system with a shell nor an image that docker save wrote is in it")
 		case err != nil:
-			return false, fmt.Errorf("it is no tar file that is not compressed: %w", err)
+			return false, fmt.Errorf("it is not an uncompressed tar file: %w", err)
 		}
 		switch path.Clean(h.Name) {
 		case "manifest.json":

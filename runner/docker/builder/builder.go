@@ -38,8 +38,9 @@ type Options struct {
 
 // Builder builds images on the daemon that the environment names.
 type Builder struct {
-	api     *client.Client
-	options Options
+	api      *client.Client
+	options  Options
+	pullTime time.Duration
 }
 
 // New does not talk to the daemon yet.
@@ -51,7 +52,7 @@ func New(o Options) (*Builder, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	return &Builder{api: api, options: o}, nil
+	return &Builder{api: api, options: o, pullTime: pullTime}, nil
 }
 
 // Close lets the connections go.

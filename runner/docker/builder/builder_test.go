@@ -3,6 +3,7 @@ package builder
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -219,7 +220,7 @@ func TestBase(t *testing.T) {
 		{"a file that is not there", "./gone", "", "", "", "--base: stat ./gone: no such file", nil},
 		{"a tar file that is not there", "gone.tar", "", "", "", "--base: stat gone.tar: no such file", nil},
 		{"a folder", t.TempDir(), "", "", "", "it is no file", nil},
-		{"a compressed one", zipped, "", "", "", "it is no tar file that is not compressed", nil},
+		{"a compressed one", zipped, "", "", "", "it is not an uncompressed tar file", nil},
 	} {
 		t.Run(c.desc, func(t *testing.T) {
 			var calls []string
@@ -250,6 +251,27 @@ func TestBase(t *testing.T) {
 			require.Equal(t, c.ref, ref)
 		})
 	}
+}
+
+// TestRegistryHangs: an image that a file brought before is as good as one that a registry would
+// send in time.
+func TestRegistryHangs(t *testing.T) {
+	b := fakeDaemon(t, Options{}, func(call string, r *http.Request) (int, any) {
+		switch call {
+		case "POST /images/create":
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		case "GET /images/" + Imported + "/json":
+			return 200, map[string]string{"Id": "sha256:0"}
+		}
+		return 404, said("No such image")
+	})
+	b.pullTime = 50 * time.Millisecond
+	ref, err := b.Base(t.Context(), "", "debian:1")
+	require.NoError(t, err)
+	require.Equal(t, Imported, ref)
+	_, err = b.Base(t.Context(), "mine:2", "debian:1")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 // TestBuildRefused: a daemon without BuildKit, or without anything, ends the build with its

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"notebox/terminal/terminaltest"
-
 	"github.com/stretchr/testify/require"
+
+	"notebox/terminal/terminaltest"
 )
 
 // onTerminal starts a call on a terminal of 100 columns.

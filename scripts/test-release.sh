@@ -72,10 +72,12 @@ until_ok inside curl -sf localhost:8080/readyz
 [ "$(call /v1/execute --json "{\"session\": \"$session\", \"code\": \"x + 1\"}" | jq -r .text)" = 42 ] || die "the session is lost"
 call "/v1/sessions/$session" -X DELETE >/dev/null
 inside journalctl --no-pager -u notebox >"$work/journal"
-grep -qF "listens" "$work/journal" || die "the journal has nothing of the service"
+grep -qF "notebox serves" "$work/journal" || die "the journal has nothing of the service"
 if grep -qF "$secret" "$work/journal"; then die "the key is in the journal"; fi
 # shellcheck disable=SC2016  # for the inner shell
-quietly inside sh -ec 'env $(systemctl show -P Environment notebox) $(grep -s "^[A-Z]" /etc/notebox/environment) notebox doctor'
+quietly inside sh -ec 'systemd-run --quiet --pipe --wait -p DynamicUser=yes -p User=notebox -p SupplementaryGroups=docker \
+  -p StateDirectory=notebox -p StateDirectoryMode=0700 -p "Environment=$(systemctl show -P Environment notebox)" \
+  -p EnvironmentFile=-/etc/notebox/environment notebox doctor' # as docs/operate.md says
 say "the session outlived an update"
 
 quietly inside dpkg -P notebox

@@ -12,8 +12,8 @@ readonly least_systemd=250 # the first whose "security" reads a unit that is not
 
 # pass_over WHAT WHY
 pass_over() {
-  if [ "${NOTEBOX_TEST_DEPLOY:-}" = all ]; then die "$1 is not looked at: $2"; fi
-  say "$1 is not looked at: $2"
+  if [ "${NOTEBOX_TEST_DEPLOY:-}" = all ]; then die "not looked at: $1, as $2"; fi
+  say "not looked at: $1, as $2"
 }
 
 export DOCKER_GID=0
@@ -39,7 +39,7 @@ systemd-analyze verify --man=no "$work/notebox.service" >"$work/said" 2>&1 || di
 if grep -F notebox.service "$work/said"; then die "the unit is not understood"; fi
 version=$(systemd-analyze --version | awk 'NR == 1 { print $2 + 0 }')
 if [ "$version" -lt "$least_systemd" ]; then
-  pass_over "how open the unit is" "systemd is $version, and that wants $least_systemd"
+  pass_over "how open the unit is" "systemd is $version, and that needs $least_systemd"
   exit
 fi
 quietly systemd-analyze security --offline=true --threshold="$most_exposed" "$work/notebox.service"

@@ -14,6 +14,7 @@ die() { echo "install: $*" >&2; exit 1; }
 # fetch NAME: one of the release's files. A redirection to plain HTTP is not followed.
 fetch() {
   case $from in
+  http://*@*) die "$from: only https is safe" ;; # what looks like a host can be a user's name
   https://*) curl -fsSL --proto '=https' --tlsv1.2 --retry 3 -o "$work/$1" "$from/$1" || die "$from/$1 cannot be fetched" ;;
   http://127.0.0.1:* | http://localhost:*) curl -fsS -o "$work/$1" "$from/$1" || die "$from/$1 cannot be fetched" ;;
   http://*) die "$from: only https is safe" ;;
@@ -85,7 +86,7 @@ main() {
   cp "$work/new/notebox" "$new"
   chmod 755 "$new"
   "$new" version >/dev/null || die "the program does not run on this machine, or not in $folder/bin"
-  put 755 "$new" bin/notebox
+  mv -f "$new" "$folder/bin/notebox"
 
   for page in "$work"/new/man/*.1.gz; do put 644 "$page" "share/man/man1/${page##*/}"; done
   put 644 "$work/new/completion/notebox" share/bash-completion/completions/notebox

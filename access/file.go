@@ -60,9 +60,12 @@ func Open(path string, o Options) (*Keys, error) {
 	return k, nil
 }
 
-// create makes an empty file where there is none. It belongs to the service, and so does what
-// root's notebox key replaces it by.
+// create makes an empty file if there is none. The service owns the file, and keeps it when root's
+// notebox key replaces it. A file that is there is not opened: it may be read-only.
 func create(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

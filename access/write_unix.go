@@ -5,15 +5,20 @@ package access
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
-// keepOwner gives a new file the user and group of the one that it replaces, if
-// there is one: a keys file that root adds to must stay readable to the service.
+// keepOwner gives a new file the user and group of the file that it replaces: a keys file that root
+// changes must stay readable to the service. If there is no such file, root gives the new one to the
+// owner of its folder, who is the service; other users may give nothing away.
 func keepOwner(old, replacement string) error {
 	was, err := os.Stat(old)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		if os.Geteuid() != 0 {
+			return nil
+		}
+		was, err = os.Stat(filepath.Dir(old))
 	}
 	if err != nil {
 		return err

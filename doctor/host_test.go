@@ -152,6 +152,7 @@ func TestKeys(t *testing.T) {
 		{"empty", write("empty", "\n", 0o600), false, false, doctor.Wrong, "key"},
 		{"not there, and serve makes it", folder + "/none", false, true, doctor.Warning, "by --first-key notebox serve starts"},
 		{"empty, and serve fills it", write("new", "", 0o600), false, true, doctor.Warning, "by --first-key"},
+		{"a comment, and serve fills it", write("comment", "# none yet\n", 0o600), false, true, doctor.Warning, "by --first-key"},
 		{"one that is there, and serve would", write("old", line, 0o600), false, true, doctor.OK, "old: 1"},
 		{"not there, nor its folder", folder + "/a/b", false, true, doctor.Wrong, "there is no folder"},
 		{"no line of it", write("bad", "alice sha256:x\n", 0o600), false, false, doctor.Wrong, "line 1"},

@@ -23,14 +23,13 @@ func Keys(path string, everybody, waits bool) Check {
 		case path == "":
 			return ok("no API keys: only this machine is served")
 		}
-		info, err := os.Stat(path)
-		if waits && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
-			return firstKey(path)
-		}
 		var said bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&said, nil))
 		keys, err := access.Open(path, access.Options{Log: log})
 		if errors.Is(err, access.ErrNoKey) || errors.Is(err, fs.ErrNotExist) {
+			if waits {
+				return firstKey(path)
+			}
 			return wrong("Make a key: notebox key -file "+path+" NAME", "nobody can call: %s", words(err))
 		}
 		if err != nil {

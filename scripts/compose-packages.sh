@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the servers of compose.yaml's profiles from packages, for machines that reach no registry
-# of images. Grafana is in no package. Then:
+# compose-packages.sh [PROFILE…]: builds the servers of compose.yaml's profiles from packages, for
+# machines that reach no registry of images. Grafana is in no package. Then:
 #
 #   COMPOSE_FILE=compose.yaml:scripts/compose/packages.yaml PROFILES=s3 scripts/compose.sh up -d
 set -euo pipefail
@@ -11,6 +11,7 @@ set -euo pipefail
 "$root/scripts/base-image.sh"
 "$root/scripts/stores.sh"
 lock compose-build
-for target in s3 monitoring caddy azurite; do
+[ $# -gt 0 ] || set -- s3 monitoring caddy azurite
+for target in "$@"; do
   build_image "$root/scripts/compose/Dockerfile" "$root/.stores/" "notebox/profile:$target" --target "$target"
 done

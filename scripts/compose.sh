@@ -31,7 +31,7 @@ if docker compose version >/dev/null 2>&1; then
   exec docker compose "$@"
 fi
 if ! command -v docker-compose >/dev/null; then
-  if ! is_debian || ! can_be_root; then die "install Docker Compose (https://docs.docker.com/compose/install/)"; fi
+  can_install || die "install Docker Compose (https://docs.docker.com/compose/install/)"
   install docker-compose
 fi
 exec docker-compose "$@"

@@ -15,6 +15,9 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 can_be_root() { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }
 is_debian() { command -v apt-get >/dev/null && grep -qE '^ID(_LIKE)?=.*(debian|ubuntu)' /etc/os-release; }
 
+can_install() { is_debian && can_be_root; }
+has_compose() { docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null; }
+
 # Only one of the scripts called NAME acts at a time on this machine, so that two
 # calls of make do not start two daemons or build one image twice.
 lock() {
@@ -52,6 +55,19 @@ install() {
   say "installing $*"
   try apt_get update -qq
   try apt_get install -y -q --no-install-recommends "$@"
+}
+
+# until_ok CMD…: tries until it works, and shows what it said at last if it does not.
+readonly until_ok_seconds=120 # a busy machine starts a container in one minute
+until_ok() {
+  local end=$((SECONDS + until_ok_seconds)) said
+  until said=$("$@" 2>&1); do
+    if [ "$SECONDS" -ge "$end" ]; then
+      printf '%s\n' "$said" >&2
+      die "not within $until_ok_seconds s: $*"
+    fi
+    sleep 1
+  done
 }
 
 docker_answers() { timeout 20 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }

@@ -6,7 +6,6 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
 
-readonly wait_seconds=120
 export COMPOSE_PROJECT_NAME=notebox-test-compose COMPOSE_FILE=compose.yaml:scripts/compose/packages.yaml
 export NOTEBOX_PORT=18871 PROMETHEUS_PORT=18872 CADDY_HTTP=127.0.0.1:18873 CADDY_HTTPS=127.0.0.1:18874
 readonly service=http://127.0.0.1:$NOTEBOX_PORT tls=https://localhost:18874 prometheus=http://127.0.0.1:$PROMETHEUS_PORT
@@ -19,15 +18,6 @@ finish() {
   as_root rm -rf -- "$work" "$metrics_key"
 }
 trap finish EXIT
-
-# until_ok CMD…: tries until it works.
-until_ok() {
-  local end=$((SECONDS + wait_seconds))
-  until "$@" >"$work/said" 2>&1; do
-    if [ "$SECONDS" -ge "$end" ]; then cat "$work/said" >&2; die "not within $wait_seconds s: $*"; fi
-    sleep 1
-  done
-}
 
 # key NAME: a new API key of the service.
 key() { scripts/compose.sh exec -T notebox notebox key -file /var/lib/notebox/api-keys "$@"; }

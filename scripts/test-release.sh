@@ -9,13 +9,17 @@ cd "$root"
 
 # The newest goreleaser that go.mod's Go compiles.
 readonly tools=(github.com/goreleaser/goreleaser/v2@v2.15.1 github.com/anchore/syft/cmd/syft@v1.57.1)
-readonly container=notebox-test-release wait_seconds=60
+readonly container=notebox-test-release-$$
 work=$(mktemp -d)
 finish() {
-  docker rm -f "$container" >/dev/null 2>&1
+  [ $? = 0 ] || inside journalctl --no-pager -u notebox >&2 2>/dev/null || true
+  docker rm -f "$container" >/dev/null 2>&1 || true
   rm -rf -- "$work"
 }
+# inside CMD…: in the container.
+inside() { docker exec -i "$container" "$@"; }
 trap finish EXIT
+lock test-release # dist is one folder
 
 "$root/scripts/docker.sh"
 "$root/scripts/base-image.sh"
@@ -37,26 +41,11 @@ say "a release with its bills of materials is in dist"
 quietly ./install.sh dist "$work/local"
 "$work/local/bin/notebox" version
 
-# inside CMD…: in the container.
-inside() { docker exec -i "$container" "$@"; }
-# until_ok CMD…: tries until it works.
-until_ok() {
-  local end=$((SECONDS + wait_seconds))
-  until "$@" >"$work/said" 2>&1; do
-    if [ "$SECONDS" -ge "$end" ]; then
-      cat "$work/said" >&2
-      inside journalctl --no-pager -u notebox >&2 || true
-      die "not within $wait_seconds s: $*"
-    fi
-    sleep 1
-  done
-}
 # call PATH [CURL FLAG…]: a request with the key.
 call() { inside curl -sSf -H "Authorization: Bearer $secret" "localhost:8080$1" "${@:2}"; }
 status() { inside curl -s -o /dev/null -w '%{http_code}' localhost:8080/v1/environments; }
 
 build_image scripts/release/Dockerfile scripts/release notebox/test-release
-docker rm -f "$container" >/dev/null 2>&1 || true
 docker run -d --name "$container" --env container=docker --cgroupns=private --cap-add SYS_ADMIN --cap-add SYS_PTRACE \
   --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined \
   --tmpfs /run --tmpfs /tmp -v /var/run/docker.sock:/var/run/docker.socket notebox/test-release >/dev/null
@@ -71,7 +60,7 @@ until_ok inside curl -sf localhost:8080/readyz
 [ "$(status)" = 401 ] || die "without a key somebody is let in"
 secret=$(inside notebox key -file /var/lib/notebox/api-keys alice)
 until_ok call /v1/environments
-inside su someone -s /bin/sh -c '! cat /var/lib/notebox/api-keys /etc/notebox/environment' 2>/dev/null || die "others may read the keys or the settings"
+inside su someone -s /bin/sh -c '! cat /var/lib/notebox/api-keys && ! cat /etc/notebox/environment' 2>/dev/null || die "others may read the keys or the settings"
 [ "$(inside stat -c %u "/proc/$(inside systemctl show -P MainPID notebox)")" != 0 ] || die "the service is root"
 session=$(call /v1/sessions --json '{}' | jq -r .id)
 [ "$(call /v1/execute --json "{\"session\": \"$session\", \"code\": \"x = 41\"}" | jq -r .status)" = ok ] || die "the unit runs nothing"
@@ -82,14 +71,21 @@ quietly inside systemctl restart notebox
 until_ok inside curl -sf localhost:8080/readyz
 [ "$(call /v1/execute --json "{\"session\": \"$session\", \"code\": \"x + 1\"}" | jq -r .text)" = 42 ] || die "the session is lost"
 call "/v1/sessions/$session" -X DELETE >/dev/null
-if inside journalctl -u notebox | grep -qF "$secret"; then die "the key is in the journal"; fi
+inside journalctl --no-pager -u notebox >"$work/journal"
+grep -qF "notebox serves" "$work/journal" || die "the journal has nothing of the service"
+if grep -qF "$secret" "$work/journal"; then die "the key is in the journal"; fi
 # shellcheck disable=SC2016  # for the inner shell
-quietly inside sh -ec 'env $(systemctl show -P Environment notebox) $(grep -s "^[A-Z]" /etc/notebox/environment) notebox doctor'
+quietly inside sh -ec 'systemd-run --quiet --pipe --wait -p DynamicUser=yes -p User=notebox -p SupplementaryGroups=docker \
+  -p StateDirectory=notebox -p StateDirectoryMode=0700 -p "Environment=$(systemctl show -P Environment notebox)" \
+  -p EnvironmentFile=-/etc/notebox/environment notebox doctor' # as docs/operate.md says
 say "the session outlived an update"
 
 quietly inside dpkg -P notebox
-inside sh -c '! ls -d /usr/bin/notebox /etc/notebox /var/lib/notebox /var/lib/private/notebox /etc/systemd/system/*/notebox.service' 2>/dev/null ||
-  die "a purge leaves something"
+# shellcheck disable=SC2016  # for the inner shell
+inside sh -c 'for path in /usr/bin/notebox /etc/notebox /var/lib/notebox /var/lib/private/notebox /etc/systemd/system/*/notebox.service; do
+  if [ -e "$path" ] || [ -L "$path" ]; then echo "$path"; fi
+done' >"$work/left"
+[ ! -s "$work/left" ] || die "a purge leaves $(cat "$work/left")"
 [ "$(inside systemctl is-active notebox)" = inactive ] || die "the service goes on"
 say "the package works"
 

@@ -102,6 +102,7 @@ func TestInstall(t *testing.T) {
 		change           func()
 	}{
 		{"plain HTTP", "http://example.org/notebox", "only https is safe", func() {}},
+		{"a user's name that looks like this machine", "http://127.0.0.1:x@example.org", "only https is safe", func() {}},
 		{"no release", t.TempDir(), "checksums.txt is not there", func() {}},
 		{"another archive than the sum's", folder, "nothing is installed", func() {
 			f, err := os.OpenFile(filepath.Join(folder, archive), os.O_WRONLY|os.O_APPEND, 0)

@@ -137,7 +137,7 @@ func unheld(t *testing.T, script string) string {
 func (e *enemy) requireTried(b *browser.Browser) {
 	b.T.Helper()
 	all := strings.Join(b.Requests(), "\n")
-	require.Contains(b.T, all, e.address, "no frame has tried to reach another host")
+	require.Contains(b.T, all, e.address+"/none", "no script of a frame has tried to reach another host")
 	require.NotContains(b.T, all, "key-of-a-person")
 }
 

@@ -90,10 +90,10 @@ func TestAFrameSaysWhatItLacks(t *testing.T) {
 		return executed(spec, runner.StatusOK, display(map[string]any{"application/vnd.plotly.v1+json": map[string]any{"data": []any{}}})), nil
 	}
 	b := openPage(t, s, 0, 0)
-	browser.Eval[bool](b, `(() => { const real = window.fetch; window.fetch = (what, ...rest) => String(what).includes("plotly.js") ? Promise.reject(new Error("away")) : real(what, ...rest); return true; })()`)
+	browser.Eval[bool](b, `(() => { const real = window.fetch; window.fetch = (what, ...rest) => String(what).includes("plotly.js") ? Promise.reject(new Error("away ".repeat(500))) : real(what, ...rest); return true; })()`)
 	press(b, "run")
 	untilStatus(b, "Done")
-	b.Until(`document.querySelector("iframe")?.clientHeight > 30`)
+	b.Until(`document.querySelector("iframe")?.clientHeight > 60`) // higher than before it says so
 
 	// What a frame does with it, where it can be looked into.
 	b.Do(chromedp.Navigate(s.url + "/page/frame"))

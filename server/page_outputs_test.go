@@ -50,6 +50,34 @@ func TestManyOutputs(t *testing.T) {
 	check(visitor)
 }
 
+// TestManyOutputsWithoutAReply: those that are not shown are there all the same, in their order.
+func TestManyOutputsWithoutAReply(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	s.run = func(_ context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+		for i := range 301 {
+			events.Output(runner.Event{Kind: runner.EventOutput, Output: []byte(display(map[string]any{"text/plain": fmt.Sprintf("output %d", i)}))})
+		}
+		for _, text := range []string{"a", "b\n"} {
+			events.Output(runner.Event{Kind: runner.EventOutput, Output: []byte(stdout(text))})
+		}
+		<-over
+		return executed(spec, runner.StatusOK), nil
+	}
+	b := openPage(t, s, 0, 0)
+	press(b, "run")
+	b.Until(`document.querySelector(".outputs .gap")?.textContent.startsWith("… 2 more outputs")`)
+	press(b, "stop")
+	untilStatus(b, "Stopping")
+	press(b, "stop")
+	untilStatus(b, "Stopped.")
+	b.Do(chromedp.Click(chromedp.CSS(".outputs .gap button")))
+	b.Until(`document.querySelectorAll(".outputs .stream").length === 302`)
+	require.Equal(t, []string{"output 299", "output 300", "ab\n"}, browser.Eval[[]string](b, `[...document.querySelectorAll(".outputs .stream")].slice(-3).map((e) => e.textContent)`))
+}
+
 // TestOutputLetsItsReaderRead: a stream shows its end as it grows, until somebody scrolls up.
 func TestOutputLetsItsReaderRead(t *testing.T) {
 	t.Parallel()

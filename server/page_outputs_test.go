@@ -68,12 +68,12 @@ func TestManyOutputsWithoutAReply(t *testing.T) {
 	}
 	b := openPage(t, s, 0, 0)
 	press(b, "run")
-	b.Until(`document.querySelector(".outputs .gap")?.textContent.startsWith("… 2 more outputs")`)
+	b.Until(`document.querySelector(".outputs .gap:not(.stream *)")?.textContent.startsWith("… 2 more outputs")`)
 	press(b, "stop")
 	untilStatus(b, "Stopping")
 	press(b, "stop")
 	untilStatus(b, "Stopped.")
-	b.Do(chromedp.Click(chromedp.CSS(".outputs .gap button")))
+	b.Do(chromedp.Click(chromedp.CSS(".outputs .gap:not(.stream *) button")))
 	b.Until(`document.querySelectorAll(".outputs .stream").length === 302`)
 	require.Equal(t, []string{"output 299", "output 300", "ab\n"}, browser.Eval[[]string](b, `[...document.querySelectorAll(".outputs .stream")].slice(-3).map((e) => e.textContent)`))
 }

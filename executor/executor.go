@@ -101,6 +101,7 @@ type Executor struct {
 	past       past
 	book       *ledger.Book
 	background sync.WaitGroup
+	sharing    sync.Mutex // while a share that is over is removed
 
 	retention time.Duration
 	stored    func(time.Duration)

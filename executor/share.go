@@ -104,27 +104,42 @@ func (x *Executor) makeShare(ctx context.Context, owner, id string) (*Share, err
 }
 
 // keepShare stores a share. Of several callers at once one succeeds, and the others get its
-// share, so that each has a link that works.
+// share, so that each has a link that works. The store may refuse those with any error: S3 has
+// one of its own for writes at the same moment, after which there need not be an object.
 func (x *Executor) keepShare(ctx context.Context, share *Share, page []byte) (*Share, error) {
 	key := leftKey(share.ID, storage.KindShare, "")
-	err := x.store.PutNew(ctx, key, page)
-	if errors.Is(err, storage.ErrExists) {
-		there, content, opened := x.OpenShare(ctx, share.ID)
-		switch {
-		case opened == nil:
-			return there, content.Close()
-		case !errors.Is(opened, errNoShare):
-			return nil, opened
+	var err error
+	for range 2 {
+		if err = x.store.PutNew(ctx, key, page); err == nil {
+			return share, nil
 		}
-		if err := x.book.Remove(ctx, key); err != nil { // of one that is over: the operator keeps files for longer now
+		there, opened := x.standing(ctx, share.ID)
+		if there != nil || opened != nil {
+			return there, opened
+		}
+	}
+	return nil, inputsAway(ctx, WithoutKey(err, key))
+}
+
+// standing returns the share that a run has, nil if it has none, and removes one that is over:
+// the operator keeps files for longer now. One caller at a time, who has seen that one, so that
+// none removes what another has just stored.
+func (x *Executor) standing(ctx context.Context, id string) (*Share, error) {
+	x.sharing.Lock()
+	defer x.sharing.Unlock()
+	share, content, err := x.OpenShare(ctx, id)
+	switch {
+	case err == nil:
+		return share, content.Close()
+	case errors.Is(err, errOver):
+		if err := x.book.Remove(ctx, leftKey(id, storage.KindShare, "")); err != nil {
 			return nil, inputsAway(ctx, err)
 		}
-		err = x.store.PutNew(ctx, key, page)
+		return nil, nil
+	case errors.Is(err, errNoShare):
+		return nil, nil
 	}
-	if err != nil {
-		return nil, inputsAway(ctx, WithoutKey(err, key))
-	}
-	return share, nil
+	return nil, err
 }
 
 func (s *Share) over(now time.Time) bool { return s.Ends != nil && !now.Before(*s.Ends) }
@@ -250,8 +265,12 @@ func (s *Share) describe(run *record.Run) {
 	}
 }
 
-// errNoShare says that a run is not shared, or not any more.
-var errNoShare error = problem.NotFound()
+var (
+	// errNoShare says that a run is not shared, or not any more.
+	errNoShare error = problem.NotFound()
+	// errOver is errNoShare where there still is one, which is over or cannot be read.
+	errOver = fmt.Errorf("%w", errNoShare)
+)
 
 // OpenShare returns the share of a run, and its record as JSON in which every "<" is escaped,
 // which must be closed. Who may see it is not asked. A run that is not shared is not found.
@@ -266,12 +285,16 @@ func (x *Executor) OpenShare(ctx context.Context, id string) (*Share, io.ReadClo
 	lines := bufio.NewReaderSize(content, maxShareLine)
 	share := new(Share)
 	line, err := lines.ReadSlice('\n')
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+		_ = content.Close()
+		return nil, nil, inputsAway(ctx, err)
+	}
 	if err == nil {
 		err = json.Unmarshal(line, share)
 	}
 	if err != nil || share.ID != id || share.Secret == "" || share.over(x.now()) {
 		_ = content.Close()
-		return nil, nil, errNoShare
+		return nil, nil, errOver
 	}
 	return share, struct {
 		io.Reader

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -37,13 +38,11 @@ func (r *room) rest() int64 {
 
 // output is what is read of one output.
 type output struct {
-	Cell      int                        `json:"cell"`
-	Type      string                     `json:"type"`
-	Name      string                     `json:"name,omitempty"`
-	Text      string                     `json:"text,omitempty"`
-	Message   string                     `json:"message,omitempty"`
-	Traceback string                     `json:"traceback,omitempty"`
-	Data      map[string]json.RawMessage `json:"data,omitempty"`
+	Cell int                        `json:"cell"`
+	Type string                     `json:"type"`
+	Name string                     `json:"name,omitempty"`
+	Text string                     `json:"text,omitempty"`
+	Data map[string]json.RawMessage `json:"data,omitempty"`
 }
 
 // link is where a blob of an output is stored.
@@ -56,12 +55,22 @@ type link struct {
 // shows no more of it.
 const maxFailure = 64 << 10
 
+// failure is an output that is an exception. A reader expects all of its fields.
+type failure struct {
+	Cell      int    `json:"cell"`
+	Type      string `json:"type"`
+	Name      string `json:"name"`
+	Message   string `json:"message"`
+	Traceback string `json:"traceback"`
+}
+
 // tracebacks takes room for the outputs that are exceptions, by their index in all, before
-// anything else has some: why a run failed is what its reader wants first.
+// other outputs have some, and for the last one first: why a run failed is what its reader
+// wants first.
 func tracebacks(all []json.RawMessage, room *room) map[int]json.RawMessage {
 	kept := map[int]json.RawMessage{}
-	for i, raw := range all {
-		var o output
+	for i, raw := range slices.Backward(all) {
+		var o failure
 		if json.Unmarshal(raw, &o) != nil || o.Type != string(notebook.TypeError) {
 			continue
 		}

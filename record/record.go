@@ -105,8 +105,8 @@ func New(executed, answer []byte, image func(name string) ([]byte, error), b Bou
 	if run.Language == "" {
 		run.Language = notebook.Language(executed)
 	}
-	kept := tracebacks(from.Outputs, room)
 	places := run.sources(cells, room)
+	kept := tracebacks(from.Outputs, room)
 	run.outputs(from.Outputs, kept, places, room)
 	if room.take(int64(len(widgets))) {
 		run.Widgets = widgets

@@ -104,6 +104,24 @@ func TestLongTracebacks(t *testing.T) {
 	require.Contains(t, raw, "first ")
 	require.Contains(t, raw, " last")
 	require.Contains(t, raw, "left out")
+
+	// A long message without a traceback: a reader expects all fields.
+	run, err = record.New([]byte(book), []byte(strings.ReplaceAll(answer, `"name":"E","message":"m","traceback":"t"`, `"name":"","message":"`+long+`","traceback":""`)), nil, record.Bounds{})
+	require.NoError(t, err)
+	require.Contains(t, string(run.Cells[2].Outputs[0]), `"name":""`)
+	require.Contains(t, string(run.Cells[2].Outputs[0]), `"traceback":""`)
+}
+
+// TestManyTracebacks: the code has room before them, and the last one before the others.
+func TestManyTracebacks(t *testing.T) {
+	const first = `{"cell":3,"type":"error","name":"E","message":"m","traceback":"t"},`
+	many := strings.Replace(answer, first, strings.Repeat(strings.Replace(first, `"t"`, `"early"`, 1), 100)+first, 1)
+	run, err := record.New([]byte(book), []byte(many), nil, record.Bounds{Text: 200})
+	require.NoError(t, err)
+	require.Equal(t, "print(1)", run.Cells[1].Text)
+	outputs := run.Cells[2].Outputs
+	require.NotEmpty(t, outputs)
+	require.Contains(t, string(outputs[len(outputs)-1]), `"traceback":"t"`)
 }
 
 func TestTitle(t *testing.T) {

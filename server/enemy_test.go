@@ -132,12 +132,12 @@ func unheld(t *testing.T, script string) string {
 	return s.URL
 }
 
-// requireTried checks that frames of a browser have run the attack, and that its requests were
-// seen though they were refused: in none is a key.
+// requireTried checks that a script of the attack has run in a frame, by a request that no
+// other part of the outputs makes and that was seen though it was refused: in none is a key.
 func (e *enemy) requireTried(b *browser.Browser) {
 	b.T.Helper()
 	all := strings.Join(b.Requests(), "\n")
-	require.Contains(b.T, all, e.address, "no frame has tried to reach another host")
+	require.Contains(b.T, all, e.address+"/none", "no script of a frame has tried to reach another host")
 	require.NotContains(b.T, all, "key-of-a-person")
 }
 

@@ -49,6 +49,14 @@ func TestThePageDownloads(t *testing.T) {
 
 	record := download(2)
 	b.RequireQuiet(s.url)
+
+	// The service is away, and the page says so.
+	b.Do(chromedp.Reload())
+	b.Until(`document.querySelector("#run:not(:disabled)") !== null`)
+	browser.Eval[bool](b, `window.fetch = () => Promise.reject(new TypeError("away")), true`)
+	press(b, "download-button")
+	browser.Eval[bool](b, `document.querySelectorAll(".choices button")[2].click(), true`)
+	untilStatus(b, "notebook.html could not be made: away.")
 	b = browser.New(t, 0, 0)
 	openRecord(b, record)
 	b.Until(`document.querySelector(".outputs img")?.naturalWidth === 1`)

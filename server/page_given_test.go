@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +135,32 @@ func TestThePagesHistory(t *testing.T) {
 	b.Until(`document.querySelector("dialog") === null`)
 	require.Equal(t, []string{"# Words", "first()"}, cellTexts(b))
 	require.NotContains(t, browser.Eval[string](b, `JSON.stringify(Object.entries(localStorage))`), "put out")
+
+	// Code that has not run is kept when something takes its place, and takes nothing from a run.
+	statuses := `JSON.parse(localStorage["notebox.history"]).map((past) => past.status + (past.id ? " run" : ""))`
+	b.Do(chromedp.Focus(chromedp.CSS(".cell.code")))
+	b.Press("Enter")
+	b.Type("mine()")
+	mine := cellTexts(b)
+	press(b, "examples-button")
+	b.Do(chromedp.Click(chromedp.CSS(".choices button")))
+	b.Until(`document.querySelector("dialog") === null`)
+	require.Equal(t, []string{"not run", "ok run", "ok run"}, browser.Eval[[]string](b, statuses))
+	press(b, "history-button")
+	b.Do(chromedp.Click(chromedp.CSS(".choices button")))
+	b.Until(`document.querySelector("dialog") === null`)
+	require.Equal(t, mine, cellTexts(b))
+	press(b, "run")
+	untilStatus(b, "Done")
+	show(b, map[string]string{"code": "other()"})
+	require.Equal(t, []string{"ok run", "ok run", "ok run"}, browser.Eval[[]string](b, statuses))
+
+	// One run that is too large is not kept, and the others are.
+	show(b, map[string]string{"code": strings.Repeat("x", 600_000)})
+	press(b, "run")
+	untilStatus(b, "Done")
+	require.Equal(t, []string{"not run", "ok run", "ok run", "ok run"}, browser.Eval[[]string](b, statuses))
+	show(b, map[string]string{"code": "first()"})
 
 	browser.Eval[bool](b, `(() => { const [past] = JSON.parse(localStorage["notebox.history"]);
 		localStorage["notebox.history"] = JSON.stringify(Array.from({ length: 50 }, (_, i) => ({ ...past, cells: [{ kind: "code", text: "past(" + i + ")" }] }))); return true; })()`)

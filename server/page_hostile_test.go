@@ -40,6 +40,9 @@ func TestHostileOutputs(t *testing.T) {
 	b.Do(chromedp.SendKeys(chromedp.CSS("#api-key"), "key-of-a-person\r"))
 	b.Until(`document.querySelector("#run:not(:disabled)") !== null`)
 	before := len(s.started())
+	// Chromium tells of no request that the policy of a frame in the page refuses. What else only
+	// a script of the attack does: it writes to the page.
+	browser.Eval[bool](b, `addEventListener("message", (event) => { if (event.data.html) window.attacked = true; }), true`)
 	press(b, "run")
 	untilStatus(b, "The code raised an error")
 	b.Until(`document.querySelectorAll("iframe").length >= 6`)
@@ -60,7 +63,8 @@ func TestHostileOutputs(t *testing.T) {
 	require.Len(t, s.started(), before+1, "a frame has run code")
 	require.Zero(t, e.visits.Load(), "another host was reached")
 	require.Zero(t, e.packets.Load(), "another host was reached by WebRTC")
-	e.requireTried(b)
+	require.True(t, browser.Eval[bool](b, `window.attacked === true`), "no script of a frame has run")
+	require.NotContains(t, strings.Join(b.Requests(), "\n"), "key-of-a-person")
 	e.requireReached(t)
 }
 

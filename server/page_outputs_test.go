@@ -50,6 +50,34 @@ func TestManyOutputs(t *testing.T) {
 	check(visitor)
 }
 
+// TestManyOutputsWithoutAReply: those that are not shown are there all the same, in their order.
+func TestManyOutputsWithoutAReply(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	s.run = func(_ context.Context, spec runner.Spec, events runner.Sink) (*runner.Outcome, error) {
+		for i := range 301 {
+			events.Output(runner.Event{Kind: runner.EventOutput, Output: []byte(display(map[string]any{"text/plain": fmt.Sprintf("output %d", i)}))})
+		}
+		for _, text := range []string{"a", "b\n"} {
+			events.Output(runner.Event{Kind: runner.EventOutput, Output: []byte(stdout(text))})
+		}
+		<-over
+		return executed(spec, runner.StatusOK), nil
+	}
+	b := openPage(t, s, 0, 0)
+	press(b, "run")
+	b.Until(`document.querySelector(".outputs .gap:not(.stream *)")?.textContent.startsWith("… 2 more outputs")`)
+	press(b, "stop")
+	untilStatus(b, "Stopping")
+	press(b, "stop")
+	untilStatus(b, "Stopped.")
+	b.Do(chromedp.Click(chromedp.CSS(".outputs .gap:not(.stream *) button")))
+	b.Until(`document.querySelectorAll(".outputs .stream").length === 302`)
+	require.Equal(t, []string{"output 299", "output 300", "ab\n"}, browser.Eval[[]string](b, `[...document.querySelectorAll(".outputs .stream")].slice(-3).map((e) => e.textContent)`))
+}
+
 // TestOutputLetsItsReaderRead: a stream shows its end as it grows, until somebody scrolls up.
 func TestOutputLetsItsReaderRead(t *testing.T) {
 	t.Parallel()
@@ -90,10 +118,10 @@ func TestAFrameSaysWhatItLacks(t *testing.T) {
 		return executed(spec, runner.StatusOK, display(map[string]any{"application/vnd.plotly.v1+json": map[string]any{"data": []any{}}})), nil
 	}
 	b := openPage(t, s, 0, 0)
-	browser.Eval[bool](b, `(() => { const real = window.fetch; window.fetch = (what, ...rest) => String(what).includes("plotly.js") ? Promise.reject(new Error("away")) : real(what, ...rest); return true; })()`)
+	browser.Eval[bool](b, `(() => { const real = window.fetch; window.fetch = (what, ...rest) => String(what).includes("plotly.js") ? Promise.reject(new Error("away ".repeat(500))) : real(what, ...rest); return true; })()`)
 	press(b, "run")
 	untilStatus(b, "Done")
-	b.Until(`document.querySelector("iframe")?.clientHeight > 30`)
+	b.Until(`document.querySelector("iframe")?.clientHeight > 60`) // higher than before it says so
 
 	// What a frame does with it, where it can be looked into.
 	b.Do(chromedp.Navigate(s.url + "/page/frame"))

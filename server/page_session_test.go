@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"image"
 	"image/png"
 	"testing"
@@ -59,4 +60,38 @@ func TestThePagesPicturesInASession(t *testing.T) {
 	b = browser.New(t, 0, 0)
 	openRecord(b, record)
 	b.Until(`[...document.querySelectorAll(".outputs img")].map((e) => e.naturalWidth).join() === "2,3"`)
+}
+
+// TestTracebacksInASession: a click goes to the cell that failed, also when another has run
+// since; other cells' counts are of nobody that the page knows. Leading blank lines count.
+func TestTracebacksInASession(t *testing.T) {
+	t.Parallel()
+	f := newSessions(t)
+	fails := func(count int, frames ...string) func(*runnertest.Kernel) {
+		return func(k *runnertest.Kernel) {
+			k.Count = count
+			k.Raise("ValueError", "not this")
+			k.Output(map[string]any{"output_type": "error", "ename": "ValueError", "evalue": "boom", "traceback": append([]string{"-----"}, append(frames, "ValueError: boom")...)})
+		}
+	}
+	f.On("one\nfails", fails(1, "Cell In[1], line 2"))
+	f.On("\n\ntwo\nfails", fails(2, "Cell In[2], line 2", "Cell In[1], line 1"))
+	s := withSessions(t, f)
+	b := openPage(t, s, 0, 0)
+	show(b, map[string]string{"code": "one\nfails"}, map[string]string{"code": "\n\ntwo\nfails"})
+	b.Do(chromedp.Click(chromedp.CSS("label:has(#session-mode)")))
+	b.Do(chromedp.Focus(chromedp.CSS(".cell")))
+	for i := range 2 {
+		b.Press("Enter", browser.Shift)
+		b.Until(fmt.Sprintf(`document.querySelectorAll(".cell")[%d].querySelector(".traceback .link") !== null`, i))
+	}
+	require.Equal(t, []string{"Cell In[1], line 2", "Cell In[2], line 2"}, browser.Eval[[]string](b, `[...document.querySelectorAll(".traceback .link")].map((e) => e.textContent)`))
+	for i, line := range []string{"2", "4"} {
+		browser.Eval[bool](b, fmt.Sprintf(`document.querySelectorAll(".traceback .link")[%d].click(), true`, i))
+		b.Until(fmt.Sprintf(`document.activeElement === document.querySelectorAll(".editor")[%d]`, i))
+		editor := fmt.Sprintf(`document.querySelectorAll(".editor")[%d].shadowRoot`, i)
+		require.Equal(t, line, browser.Eval[string](b, editor+`.querySelector(".cm-failing-number").textContent`))
+		require.Equal(t, "fails", browser.Eval[string](b, `(() => { let n = `+editor+`.getSelection().anchorNode; return (n.closest ? n : n.parentElement).closest(".cm-line").textContent; })()`))
+	}
+	b.RequireQuiet(s.url)
 }

@@ -41,6 +41,22 @@ func TestThePageLoadsLater(t *testing.T) {
 		browser.Eval[bool](b, `sessionStorage.clear(), true`)
 	}
 
+	// What is in the cells is there at once when the page is loaded again, and stays.
+	b.Do(chromedp.Navigate(s.url + "/"))
+	b.Until(`document.querySelector("#api-key") !== null`)
+	b.Press("Escape")
+	b.Do(chromedp.Focus(chromedp.CSS(".cell")))
+	b.Press("Enter")
+	b.Type("kept()")
+	for range 2 {
+		b.Do(chromedp.Reload())
+		b.Until(`document.querySelector("#api-key") !== null`)
+		require.Equal(t, []string{"kept()"}, cellTexts(b))
+		b.Press("Escape")
+		untilStatus(b, "An API key is needed.")
+	}
+	browser.Eval[bool](b, `(() => { addEventListener("pagehide", () => sessionStorage.clear()); return true; })()`)
+
 	// A key is there, and the service away: the page comes from the browser's cache at most.
 	b.Do(chromedp.Navigate(s.url + "/"))
 	b.Until(`document.querySelector("#api-key") !== null`)

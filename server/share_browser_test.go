@@ -69,7 +69,9 @@ func TestASharedRunInAFreshBrowser(t *testing.T) {
 	require.Equal(t, []string{"# Rides by hour\nplot()"}, sources(t, runs[len(runs)-1]))
 
 	b.Do(chromedp.Click(chromedp.CSS("#share-revoke")))
-	b.Until(`document.querySelector("dialog").textContent.includes("does not work any more")`)
+	b.Until(`document.querySelector("dialog [role=status]").textContent.includes("does not work any more")`)
+	require.Equal(t, "Close", browser.Eval[string](b, `document.activeElement.getAttribute("aria-label")`))
+	b.RequireAccessible()
 	visitor.Do(chromedp.Navigate(link))
 	visitor.Until(`document.querySelector("h1")?.textContent === "Not to be seen"`)
 	visitor.RequireAccessible()

@@ -3,12 +3,15 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -268,19 +271,79 @@ func TestSharesAtOnce(t *testing.T) {
 					return err
 				}
 				defer answer.Body.Close()
+				if answer.StatusCode != http.StatusCreated {
+					return fmt.Errorf("sharing is answered with %s", answer.Status)
+				}
 				links <- answer.Header.Get("Location")
 				return nil
 			})
 		}
 		require.NoError(t, posts.Wait())
 		close(links)
+		var shares []string
 		for link := range links {
 			u, err := url.Parse(link)
 			require.NoError(t, err)
+			shares = append(shares, u.Path+u.Query().Get("share"))
 			for _, s := range services {
 				require.Equal(t, http.StatusOK, s.seen(u.RequestURI()).StatusCode, link)
 			}
 		}
+		require.Len(t, shares, 2)
+		require.Equal(t, shares[0], shares[1], "one share")
+	}
+}
+
+// conflictStore refuses the first write of a share, as S3 does with one of two at once; it may
+// have stored another's meanwhile.
+type conflictStore struct {
+	Store
+	stores  bool
+	refused *atomic.Bool
+}
+
+func (c conflictStore) PutNew(ctx context.Context, key string, content []byte) error {
+	if !strings.HasSuffix(key, "/"+string(storage.KindShare)) || c.refused.Swap(true) {
+		return c.Store.PutNew(ctx, key, content)
+	}
+	if c.stores {
+		if err := c.Store.PutNew(ctx, key, content); err != nil {
+			return err
+		}
+	}
+	return errors.New("ConditionalRequestConflict")
+}
+
+// TestShareInConflict: with another one that is stored, or with one that never is.
+func TestShareInConflict(t *testing.T) {
+	for _, stores := range []bool{true, false} {
+		store := conflictStore{sharedStore(t, "mem://", nil), stores, new(atomic.Bool)}
+		s := newService(t, over(store, "a"))
+		link := s.shared("", s.ran("", `{"code":"x"}`))
+		require.True(t, store.refused.Load())
+		require.Equal(t, http.StatusOK, s.seen(link.URL).StatusCode)
+	}
+}
+
+// TestAShareThatIsOverIsReplaced: once, by whoever shares the run again when the operator keeps
+// files for longer.
+func TestAShareThatIsOverIsReplaced(t *testing.T) {
+	clock := new(testClock)
+	store := sharedStore(t, "mem://", clock.now)
+	short := newService(t, over(store, "a"), clock.set, func(c *Config) { c.Retention = time.Hour })
+	id := short.ran("", `{"code":"x"}`)
+	short.shared("", id)
+	require.NoError(t, short.server.Wait(t.Context()))
+	clock.advance(2 * time.Hour)
+	s := newService(t, over(store, "b"), clock.set, func(c *Config) { c.Retention = 48 * time.Hour })
+	links := make([]share.Link, 8)
+	var posts sync.WaitGroup
+	for i := range links {
+		posts.Go(func() { links[i] = s.shared("", id) })
+	}
+	posts.Wait()
+	for _, link := range links {
+		require.Equal(t, http.StatusOK, s.seen(link.URL).StatusCode, link.URL)
 	}
 }
 

@@ -21,6 +21,7 @@ type Kernel struct {
 	Env     map[string]string // of the job; not to be changed
 	Files   map[string]string // /mnt/data; a cell may change it
 	Vars    map[string]string // of a session's kernel, from run to run; a cell may change it
+	Count   int               // execution count of the present cell, from 1 in each run; a cell may change it
 
 	stop     bool            // after a cell that raised
 	ctx      context.Context // ends, with a cause, when the run is to end
@@ -52,7 +53,7 @@ func (k *Kernel) execute(known func(source string) Cell, cells []map[string]any)
 		if k.ctx.Err() != nil || k.ended != "" || k.failed && k.stop {
 			return
 		}
-		k.cell, k.outputs = i, []any{}
+		k.cell, k.outputs, k.Count = i, []any{}, i+1
 		source, _ := cell["source"].(string)
 		do := known(source)
 		switch {
@@ -63,7 +64,7 @@ func (k *Kernel) execute(known func(source string) Cell, cells []map[string]any)
 			do = func(k *Kernel) { k.Raise("NotImplementedError", "a fake does not know this cell") }
 		}
 		k.inFolder(do)
-		cell["outputs"], cell["execution_count"] = k.outputs, i+1
+		cell["outputs"], cell["execution_count"] = k.outputs, k.Count
 	}
 }
 

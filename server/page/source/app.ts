@@ -3,7 +3,7 @@ import { askKey, confirm } from "./dialog";
 import { downloads } from "./download";
 import { type Draft, isBlank, keepDraft, readDraft } from "./draft";
 import { first } from "./examples";
-import { remember } from "./history";
+import { notRun, remember } from "./history";
 import { Inputs, onDrop } from "./inputs";
 import { Notebook, type CellText } from "./notebook";
 import { choose, type Opened, readFile } from "./opening";
@@ -27,10 +27,12 @@ export class App {
   private readonly runs: Runs;
   /** The cells that the page itself has put there: nobody's own. */
   private given: CellText[] = [];
+  /** The language of what was here before; "": nothing was. */
+  private kept = "";
 
   constructor() {
     startTheme(byId<HTMLButtonElement>("theme-button"));
-    this.notebook = new Notebook(byId("cells"), pageHost(this.service, () => this.runs), (count) => this.runs.cellOf(count), {
+    this.notebook = new Notebook(byId("cells"), pageHost(this.service, () => this.runs), {
       run: (cell) => this.runs.start(this.controls.session ? [cell] : this.notebook.code),
       changed: () => keepDraft(() => this.draft()),
     });
@@ -43,7 +45,9 @@ export class App {
 
   /** open asks the service what it offers, and shows what was here before or an example. */
   async open(): Promise<void> {
-    this.notebook.show([]);
+    const draft = readDraft();
+    this.kept = draft?.language ?? "";
+    this.notebook.show(draft?.cells ?? []);
     byId("again").addEventListener("click", () => void this.load());
     await this.load();
   }
@@ -60,10 +64,9 @@ export class App {
       byId("forget-key").hidden = !this.service.hasKey;
     }
     says("");
-    const draft = readDraft();
-    if (draft && this.controls.find(draft.language)) this.controls.choose(draft.language);
+    choose(this.kept, this.controls);
     this.given = first(this.controls.language?.language ?? "");
-    if (isBlank(this.notebook.texts)) this.notebook.show(draft?.cells ?? this.given); // somebody may have typed meanwhile
+    if (isBlank(this.notebook.texts)) this.notebook.show(this.given); // else there is a draft
     byId<HTMLButtonElement>("run").disabled = !this.controls.language;
     if (!this.controls.language) says("No language is installed. An operator builds their images.", "error");
     if (this.notebook.current?.kind === "code") this.notebook.current.edit("end");
@@ -76,14 +79,15 @@ export class App {
     const address = sharedRun();
     if (!address) return;
     history.replaceState(null, "", location.pathname + location.search); // it is opened once
+    if (document.querySelector("dialog")) return; // which may be about another one
     try {
       const shared = await readShared(this.service, address);
       const kept = this.isOwn;
       if (this.runs.running) return says("A run goes on. Stop it, then open the shared run again.", "error");
       if ((kept || this.session.current || this.inputs.files.length > 0) && !(await this.agrees(kept))) return says("The shared run was not opened.");
-      this.startAfresh(kept);
-      const unknown = choose(shared.language, this.controls);
       if (!this.show(shared.cells)) return;
+      this.startAfresh();
+      const unknown = choose(shared.language, this.controls);
       this.given = shared.cells;
       says(unknown ? `The run ${unknown}` : "This is the code of a run that was shared with you. It has not run here. Read it, then press Run.", unknown ? "error" : "");
     } catch (error) {
@@ -97,9 +101,7 @@ export class App {
   }
 
   /** startAfresh is for a stranger's code: it gets no session, no files and no network that somebody gave to code of their own. */
-  private startAfresh(kept: boolean): void {
-    const draft = this.draft();
-    if (kept && draft) remember({ when: Date.now(), status: "not run", ms: 0, ...draft });
+  private startAfresh(): void {
     void this.session.close();
     this.inputs.clear();
     this.controls.reset();
@@ -111,9 +113,8 @@ export class App {
     return !isBlank(texts) && (this.runs.reply !== undefined || JSON.stringify(texts) !== JSON.stringify(this.given));
   }
 
-  private draft(): Draft | undefined {
-    const language = this.controls.language?.language;
-    return language ? { language, cells: this.notebook.texts } : undefined;
+  private draft(): Draft {
+    return { language: this.controls.language?.language ?? this.kept, cells: this.notebook.texts };
   }
 
   private buttons(): void {
@@ -155,14 +156,14 @@ export class App {
   }
 
   private share(run: string): void {
-    showShare(this.service, run, (text) => says(text));
+    showShare(this.service, run);
   }
 
   private showRequest(): void {
     const wish = this.runs.wish(this.controls.session && this.notebook.current ? [this.notebook.current] : this.notebook.code);
     if (this.controls.session && this.session.current) wish.session = this.session.current.id;
     const files = this.inputs.files.map((file) => file.name);
-    showSnippets(snippets(this.service.base.href, wish, files, this.service.hasKey), (text) => says(text));
+    showSnippets(snippets(this.service.base.href, wish, files, this.service.hasKey));
   }
 
   /** take is for files that are dropped: a notebook opens, all else goes with the run. */
@@ -191,12 +192,13 @@ export class App {
     this.given = cells;
   }
 
-  /** show replaces the cells. It returns false if a run goes on, and says so. */
+  /** show replaces the cells; somebody's own go to the History. It returns false if a run goes on, and says so. */
   private show(cells: CellText[]): boolean {
     if (this.runs.running) {
       says("A run goes on. Stop it first.", "error");
       return false;
     }
+    if (this.isOwn) remember({ when: Date.now(), status: notRun, ms: 0, ...this.draft() });
     this.runs.forget();
     this.given = [];
     this.notebook.show(cells);

@@ -3,6 +3,7 @@ import { OutputArea } from "./outputs/area";
 import type { Host } from "./outputs/host";
 import { dataOf } from "./outputs/bundle";
 import { showMarkdown } from "./outputs/markdown";
+import type { Lines } from "./outputs/traceback";
 import type { Image, Language, Output } from "./reply";
 
 export type Kind = "code" | "markdown";
@@ -34,7 +35,6 @@ export class Cell {
     text: string,
     private readonly host: Host,
     private readonly listener: CellListener,
-    cellOf: (count: number) => number | undefined,
   ) {
     this.element.className = `cell ${kind}`;
     this.element.tabIndex = 0;
@@ -44,7 +44,7 @@ export class Cell {
     this.editor = new Editor(text, listener);
     this.outputElement.className = "outputs";
     this.rendered.className = "rendered";
-    this.outputs = new OutputArea(this.outputElement, { ...host, picture: (link, mediaType) => host.picture(link, mediaType) ?? dataOf(link, mediaType, this.images) }, cellOf);
+    this.outputs = new OutputArea(this.outputElement, { ...host, picture: (link, mediaType) => host.picture(link, mediaType) ?? dataOf(link, mediaType, this.images) });
 
     const box = document.createElement("div");
     box.className = "box";
@@ -114,10 +114,10 @@ export class Cell {
     this.element.setAttribute("aria-busy", String(running));
   }
 
-  settle(outputs: Output[], images: Image[]): void {
+  settle(outputs: Output[], images: Image[], lines: Lines): void {
     this.result = outputs;
     this.images = images;
-    this.outputs.settle(outputs);
+    this.outputs.settle(outputs, lines);
   }
 
   markError(line: number): void {
@@ -125,6 +125,7 @@ export class Cell {
   }
 
   goTo(line: number): void {
+    if (!this.element.isConnected) return; // it was deleted
     this.element.classList.remove("shown");
     this.editor.goTo(line);
   }

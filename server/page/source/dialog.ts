@@ -2,8 +2,17 @@
 
 let opened = 0;
 
-/** openDialog shows a dialog with a title, and returns where its content goes. */
-export function openDialog(title: string, wide = false): { dialog: HTMLDialogElement; body: HTMLElement } {
+export interface OpenDialog {
+  dialog: HTMLDialogElement;
+  /** Where its content goes. */
+  body: HTMLElement;
+  close: HTMLButtonElement;
+  /** Shows how things stand, and has it read: the page's own line cannot be while a dialog is open. */
+  says: (text: string) => void;
+}
+
+/** openDialog shows a dialog with a title. */
+export function openDialog(title: string, wide = false): OpenDialog {
   const dialog = document.createElement("dialog");
   if (wide) dialog.className = "wide";
   const head = document.createElement("div");
@@ -17,14 +26,17 @@ export function openDialog(title: string, wide = false): { dialog: HTMLDialogEle
   head.append(heading, close);
   const body = document.createElement("div");
   body.className = "dialog-body";
-  dialog.append(head, body);
+  const said = document.createElement("p");
+  said.className = "about said";
+  said.setAttribute("role", "status");
+  dialog.append(head, body, said);
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close(); // beside it
   });
   document.body.append(dialog);
   dialog.showModal();
-  return { dialog, body };
+  return { dialog, body, close, says: (text) => (said.textContent = text) };
 }
 
 /** makeButton returns a button that does something. */

@@ -5,6 +5,7 @@ import type { Recorded } from "./outputs/recorded";
 import { asset } from "./pagehost";
 import type { Language, Output } from "./reply";
 import type { Runs } from "./runs";
+import { says } from "./statusline";
 
 /** downloads are what can be saved of the cells, and what they put out. */
 export function downloads(cells: Cell[], language: Language, runs: Runs): { name: string; about: string; save: () => void }[] {
@@ -21,7 +22,11 @@ export function downloads(cells: Cell[], language: Language, runs: Runs): { name
     {
       name: "notebook.html",
       about: "A page with code and outputs, which needs no service",
-      save: () => void recordOf(filled, code, language, runs).then(writeRecord).then((page) => saveAs("notebook.html", "text/html", page)),
+      save: () =>
+        void recordOf(filled, code, language, runs)
+          .then(writeRecord)
+          .then((page) => saveAs("notebook.html", "text/html", page))
+          .catch((error: unknown) => says(`notebook.html could not be made: ${error instanceof Error ? error.message : String(error)}.`, "error")),
     },
   ];
 }

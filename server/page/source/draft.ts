@@ -13,19 +13,26 @@ export interface Draft {
 }
 
 let timer = 0;
+let pending: (() => Draft) | undefined;
 
-/** keepDraft keeps what draft returns, once nothing has changed for a moment. */
-export function keepDraft(draft: () => Draft | undefined): void {
+/** keepDraft keeps what draft returns, once nothing has changed for a moment, or when the page goes. */
+export function keepDraft(draft: () => Draft): void {
+  pending = draft;
   clearTimeout(timer);
-  timer = window.setTimeout(() => {
-    const now = draft();
-    if (!now) return;
-    try {
-      sessionStorage.setItem(name, JSON.stringify(now));
-    } catch {
-      sessionStorage.removeItem(name); // too large
-    }
-  }, pause);
+  timer = window.setTimeout(flush, pause);
+}
+
+addEventListener("pagehide", flush);
+
+function flush(): void {
+  if (!pending) return;
+  const draft = pending();
+  pending = undefined;
+  try {
+    sessionStorage.setItem(name, JSON.stringify(draft));
+  } catch {
+    sessionStorage.removeItem(name); // too large
+  }
 }
 
 export function readDraft(): Draft | undefined {

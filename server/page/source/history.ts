@@ -15,6 +15,9 @@ export interface Past {
   ms: number;
 }
 
+/** The status of code that is kept and has not run. */
+export const notRun = "not run";
+
 const name = "notebox.history";
 const mostRuns = 50;
 const mostChars = 500_000; // of all runs: browsers keep some megabytes for a site
@@ -28,14 +31,23 @@ export function pastRuns(): Past[] {
   }
 }
 
-/** remember puts a run before the others; a run of the same code takes the place of the last. */
+/** remember puts a run before the others; a run of the same code takes the place of the last. What has not run takes no run's place. */
 export function remember(run: Past): void {
   const all = pastRuns();
   const code = JSON.stringify(run.cells);
-  if (all[0] && JSON.stringify(all[0].cells) === code && !isShared(all[0])) all.shift();
+  if (all[0] && JSON.stringify(all[0].cells) === code) {
+    if (!run.id && (all[0].id || run.status === notRun)) return;
+    if (!isShared(all[0])) all.shift();
+  }
   all.unshift(run);
   let left = mostChars;
-  keep(all.filter((past, i) => (i < mostRuns || isShared(past)) && (left -= JSON.stringify(past).length) > 0));
+  const fits = (past: Past) => {
+    const size = JSON.stringify(past).length;
+    if (size > left) return false;
+    left -= size;
+    return true;
+  };
+  keep(all.filter((past, i) => (i < mostRuns || isShared(past)) && fits(past)));
 }
 
 /** isShared says that a link to it works, as far as this browser knows. It is kept until then. */

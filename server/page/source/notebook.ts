@@ -28,7 +28,6 @@ export class Notebook {
   constructor(
     private readonly element: HTMLElement,
     private readonly host: Host,
-    private readonly cellOf: (count: number) => number | undefined,
     private readonly listener: NotebookListener,
   ) {
     element.addEventListener("keydown", (event) => this.key(event));
@@ -75,7 +74,6 @@ export class Notebook {
         beyond: (direction) => this.cells[this.cells.indexOf(cell) + direction]?.edit(direction > 0 ? "start" : "end"),
         removed: () => this.remove(this.cells.indexOf(cell)),
       },
-      this.cellOf,
     );
     const next = this.cells[at];
     this.cells.splice(at, 0, cell);

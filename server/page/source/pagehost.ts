@@ -13,7 +13,6 @@ export function pageHost(service: Service, runs: () => Runs): Host {
     },
     script: asset,
     widgets: () => runs().widgets(),
-    goTo: (cell, line) => runs().goTo(cell, line),
     mathml: false,
   };
 }

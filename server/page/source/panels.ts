@@ -81,8 +81,8 @@ function pastRun(past: Past, dialog: HTMLDialogElement, choose: (past: Past) => 
   return row;
 }
 
-export function showSnippets(all: Snippet[], says: (text: string) => void): void {
-  const { body } = openDialog("This request, elsewhere", true);
+export function showSnippets(all: Snippet[]): void {
+  const { body, says } = openDialog("This request, elsewhere", true);
   const tabs = document.createElement("div");
   tabs.className = "tabs";
   tabs.setAttribute("role", "group");

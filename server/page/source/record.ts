@@ -4,6 +4,7 @@ import { dataOf } from "./outputs/bundle";
 import type { Host } from "./outputs/host";
 import { showMarkdown } from "./outputs/markdown";
 import type { Recorded } from "./outputs/recorded";
+import { linesOf } from "./outputs/traceback";
 import { ownQuery } from "./query";
 
 // A record shows one run in a page of its own, html/record.html, which needs no service: the
@@ -33,7 +34,6 @@ function hostOf(run: Recorded): Host {
       return JSON.parse(text) as string;
     },
     widgets: async () => run.widgets,
-    goTo: (cell, line) => goTo(cell, line),
     mathml: true,
   };
 }
@@ -127,7 +127,7 @@ function show(run: Recorded): void {
   const header = top(run);
   if (header) main.before(header);
   let code = 0;
-  const sent = run.cells.filter((cell) => cell.kind === "code").length;
+  const lines = linesOf(run.error, run.cells.flatMap((cell) => (cell.kind === "code" ? [cell.text] : [])), goTo);
   for (const cell of run.cells) {
     const section = document.createElement("section");
     section.className = "recorded";
@@ -138,7 +138,7 @@ function show(run: Recorded): void {
       const outputs = document.createElement("div");
       outputs.className = "outputs";
       section.append(outputs);
-      new OutputArea(outputs, host, (count) => (count <= sent ? count - 1 : undefined)).settle(cell.outputs);
+      new OutputArea(outputs, host).settle(cell.outputs, lines);
     }
     main.append(section);
   }

@@ -1,4 +1,5 @@
 import type { Cell } from "./cell";
+import { linesOf } from "./outputs/traceback";
 import { body, type Wish } from "./request";
 import type { DisplayOutput, MadeFile, Output, Reply } from "./reply";
 import { Problem, type Service } from "./service";
@@ -49,9 +50,18 @@ export class Run {
       cell.running(true);
     }
     this.listener.says("Waiting for a sandbox …");
+    const ending = await this.follow(wish, files);
+    for (const cell of this.cells) {
+      cell.running(false);
+      if (!("reply" in ending)) cell.outputs.finish();
+    }
+    return ending;
+  }
+
+  private async follow(wish: Wish, files: File[]): Promise<Ending> {
     try {
       for await (const { name, data } of this.service.execute(body(wish, files), this.abort.signal)) {
-        if (name === "done") return { reply: this.settle(data as Reply) };
+        if (name === "done") return { reply: this.settle(data as Reply, wish.cells) };
         if (name === "error") {
           return { problem: new Problem((data as { detail?: string }).detail ?? "The service failed.") };
         }
@@ -62,7 +72,6 @@ export class Run {
       if (this.abort.signal.aborted) return { stopped: true };
       return { problem: error as Problem };
     } finally {
-      for (const cell of this.cells) cell.running(false);
       this.abort.abort(); // nothing more is read
     }
   }
@@ -96,8 +105,9 @@ export class Run {
     this.cells[output.cell]?.outputs.add(output);
   }
 
-  private settle(reply: Reply): Reply {
-    this.cells.forEach((cell, i) => cell.settle(reply.outputs.filter((output) => output.cell === i), reply.images));
+  private settle(reply: Reply, code: string[]): Reply {
+    const lines = linesOf(reply.error, code, (cell, line) => this.cells[cell]?.goTo(line));
+    this.cells.forEach((cell, i) => cell.settle(reply.outputs.filter((output) => output.cell === i), reply.images, lines));
     if (reply.error && reply.error.line > 0) this.cells[reply.error.cell]?.markError(reply.error.line);
     return reply;
   }

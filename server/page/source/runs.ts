@@ -119,17 +119,6 @@ export class Runs {
     showMade(byId("made"), files, skipped, (url) => this.service.local(url));
   }
 
-  /** goTo shows a line of a cell of the last run. */
-  goTo(cell: number, line: number): void {
-    this.ran[cell]?.goTo(line);
-  }
-
-  /** cellOf tells which cell of the last run an execution count of a traceback is of. */
-  cellOf(count: number): number | undefined {
-    if (!this.controls.session) return count <= this.ran.length ? count - 1 : undefined;
-    return this.ran.length === 1 ? 0 : undefined;
-  }
-
   /** failed is the error of the last run, with its cell among these. */
   failed(among: Cell[]): Reply["error"] {
     const error = this.reply?.error;
@@ -143,8 +132,8 @@ export class Runs {
     await this.end;
     const address = this.reply?.notebook && this.service.local(this.reply.notebook.url);
     if (!address) return undefined;
-    const answer = await fetch(address, { credentials: "omit" });
-    if (!answer.ok) return undefined;
+    const answer = await fetch(address, { credentials: "omit" }).catch(() => undefined);
+    if (!answer?.ok) return undefined;
     const book = (await answer.json()) as { metadata?: { widgets?: Record<string, unknown> } };
     return book.metadata?.widgets?.["application/vnd.jupyter.widget-state+json"];
   }

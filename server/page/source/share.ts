@@ -10,8 +10,8 @@ import { Problem, type Service } from "./service";
 // is sent anywhere.
 
 /** showShare makes a link to a run, or ends those that there are, whenever they were made. */
-export function showShare(service: Service, run: string, says: (text: string) => void): void {
-  const { body } = openDialog("Share this run", true);
+export function showShare(service: Service, run: string): void {
+  const { body, close, says } = openDialog("Share this run", true);
   const about = makeText("Whoever has the link sees the code of this run and its output: text, pictures and files. The page has no variables, no keys, and no files that you gave to the run. Nobody can run or change anything there.");
   const make = makeButton("Make a link", () => void attempt(async () => made(await service.share(run))), "primary");
   const end = makeButton("Revoke", () => void attempt(revoke));
@@ -27,8 +27,7 @@ export function showShare(service: Service, run: string, says: (text: string) =>
     try {
       await act();
     } catch (error) {
-      about.textContent = error instanceof Problem ? error.message : String(error);
-      says(about.textContent);
+      says(error instanceof Problem ? error.message : String(error));
     }
     make.disabled = end.disabled = false;
   };
@@ -51,6 +50,7 @@ export function showShare(service: Service, run: string, says: (text: string) =>
     at.className = "share-row";
     at.append(address, copy);
     body.replaceChildren(about, at, makeText(`It works until ${new Date(link.expires_at).toLocaleString()}, or until you revoke it.`), end);
+    says("");
     address.select();
   };
   const revoke = async () => {
@@ -62,7 +62,8 @@ export function showShare(service: Service, run: string, says: (text: string) =>
       },
     );
     noteShared(run, undefined);
-    body.replaceChildren(makeText(text));
+    body.replaceChildren();
+    close.focus(); // the button that had the focus is gone
     says(text);
   };
 }

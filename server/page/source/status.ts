@@ -66,7 +66,7 @@ function row(run: PastRun): HTMLElement {
   element.dataset["run"] = run.id;
   const link = element.insertCell();
   if (ended) {
-    const button = makeButton("Share", () => showShare(service, run.id, says));
+    const button = makeButton("Share", () => showShare(service, run.id));
     button.setAttribute("aria-label", `Share ${run.id}, or revoke its link`);
     link.append(button);
   }
@@ -75,9 +75,9 @@ function row(run: PastRun): HTMLElement {
 
 /** look returns the milliseconds until it is of use to look again; undefined: it is of none. */
 async function look(): Promise<number | undefined> {
+  byId("again").hidden = true;
   try {
     show(await service.status());
-    byId("again").hidden = true;
     if (byId("status").classList.contains("error") || byId("status").textContent === "") says("Live");
     return pause;
   } catch (error) {

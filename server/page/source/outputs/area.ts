@@ -1,9 +1,9 @@
-import type { DisplayOutput, Output } from "../reply";
+import type { DisplayOutput, Output, StreamOutput } from "../reply";
 import { makeButton } from "../dialog";
 import { showBundle } from "./bundle";
 import type { Host } from "./host";
-import { StreamView } from "./text";
-import { showError } from "./traceback";
+import { StreamView, withoutLines } from "./text";
+import { type Lines, showError } from "./traceback";
 
 /** Outputs of one cell that are in the page, until a person wants as many more: a browser lays out each. */
 const someOutputs = 300;
@@ -18,6 +18,8 @@ interface Entry {
 export class OutputArea {
   private entries: Entry[] = [];
   private all: Output[] = []; // once the run has ended
+  private rest: Output[] = []; // that are hidden, while the run goes on
+  private lines: Lines | undefined; // once the run has ended
   private limit = someOutputs;
   private hidden = 0;
   /** Says how many are not shown, and shows more. The errors of those come after it. */
@@ -27,25 +29,36 @@ export class OutputArea {
   constructor(
     readonly element: HTMLElement,
     private readonly host: Host,
-    private readonly cellOf: (count: number) => number | undefined = () => undefined,
   ) {
     this.more.className = "gap";
   }
 
   /** add shows an event's output: text of a stream goes to the entry before, if that is of the same stream. */
   add(output: Output): void {
-    if (output.type === "stream") {
-      const last = this.entries.at(-1);
-      if (last?.stream && last.output.type === "stream" && last.output.name === output.name) {
-        last.stream.append(output.text, output.replaced_lines);
-        return;
-      }
-    }
+    if (output.type === "stream" && this.continues(output)) return;
+    if (this.entries.length >= this.limit) this.rest.push({ ...output });
     this.append(output);
+  }
+
+  private continues(output: StreamOutput): boolean {
+    const hidden = this.rest.at(-1);
+    const last = this.entries.at(-1);
+    if (hidden) {
+      if (hidden.type !== "stream" || hidden.name !== output.name) return false;
+      const { text, replaced_lines = 0 } = output;
+      hidden.text = (replaced_lines > 0 ? withoutLines(hidden.text, replaced_lines) : hidden.text) + text;
+      return true;
+    }
+    if (last?.stream?.name !== output.name) return false;
+    last.stream.append(output.text, output.replaced_lines);
+    return true;
   }
 
   /** update gives all displays of an id other data. */
   update(id: string, output: DisplayOutput): void {
+    for (const hidden of this.rest) {
+      if (hidden.type === "display" && hidden.display_id === id) hidden.data = output.data;
+    }
     this.entries.forEach((entry, i) => {
       if (entry.output.type === "display" && entry.output.display_id === id) this.replace(i, { ...entry.output, data: output.data });
     });
@@ -54,20 +67,30 @@ export class OutputArea {
   clear(): void {
     this.entries = [];
     this.all = [];
+    this.rest = [];
+    this.lines = undefined;
     this.limit = someOutputs;
     this.hidden = 0;
     this.failures = [];
     this.element.replaceChildren();
   }
 
+  /** finish is for a run that ends without a reply: what it put out is all there is. */
+  finish(): void {
+    this.settle([...this.entries.map(({ output }) => output), ...this.rest], () => undefined);
+  }
+
   /** settle shows these outputs, and leaves what is there already as it is. */
-  settle(outputs: Output[]): void {
+  settle(outputs: Output[], lines: Lines): void {
     this.all = outputs;
+    this.rest = [];
+    this.lines = lines;
     this.hidden = 0;
     for (const element of [this.more, ...this.failures.splice(0)]) element.remove();
     outputs.slice(0, this.limit).forEach((output, i) => {
       const entry = this.entries[i];
       if (!entry) this.append(output);
+      else if (entry.stream && entry.output === output) return;
       else if (entry.stream && output.type === "stream" && entry.stream.name === output.name) entry.stream.set(output.text);
       else if (!sameOutput(entry.output, output) || entry.element.dataset["waits"]) this.replace(i, output);
     });
@@ -109,7 +132,7 @@ export class OutputArea {
   private showMore(): void {
     const next = this.entries.length;
     this.limit += someOutputs;
-    this.settle(this.all);
+    this.settle(this.all, this.lines ?? (() => undefined));
     const first = this.entries[next]?.element;
     if (!first) return;
     if (first.tabIndex < 0) first.tabIndex = -1; // the focus may go there
@@ -124,7 +147,7 @@ export class OutputArea {
         return { output: { ...output, text: "" }, element: stream.element, stream };
       }
       case "error":
-        return { output, element: showError(output, this.host, this.cellOf) };
+        return { output, element: showError(output, this.lines) };
       default:
         return { output, element: showBundle(output.data, this.host) };
     }

@@ -12,8 +12,6 @@ export interface Host {
   script(name: string): Promise<string>;
   /** The state of widgets of the run, once it has ended; nothing if there is none. */
   widgets(): Promise<unknown>;
-  /** Shows a line of a cell's code, if the host can. */
-  goTo?: (cell: number, line: number) => void;
   /** Whether formulas are MathML alone, which needs no fonts. */
   mathml: boolean;
 }

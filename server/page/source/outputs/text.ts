@@ -67,12 +67,15 @@ export class Bounded {
   }
 
   private removeLines(lines: number): void {
-    let text = this.full ? this.tail : this.head;
-    for (let i = 1; i < lines; i++) text = text.slice(0, Math.max(0, text.lastIndexOf("\n")));
-    text = text.slice(0, text.lastIndexOf("\n") + 1);
-    if (this.full) this.tail = text;
-    else this.head = text;
+    if (this.full) this.tail = withoutLines(this.tail, lines);
+    else this.head = withoutLines(this.head, lines);
   }
+}
+
+/** withoutLines is a text without so many lines at its end, the unfinished one among them. */
+export function withoutLines(text: string, lines: number): string {
+  for (let i = 1; i < lines; i++) text = text.slice(0, Math.max(0, text.lastIndexOf("\n")));
+  return text.slice(0, text.lastIndexOf("\n") + 1);
 }
 
 function count(text: string, end: number): number {

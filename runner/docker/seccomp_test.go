@@ -27,6 +27,9 @@ var refused = []string{
 	"process_madvise", "process_vm_readv", "process_vm_writev", "ptrace", "quotactl",
 	"quotactl_fd", "request_key", "setns", "socketcall", "syslog", "umount", "umount2",
 	"unshare", "userfaultfd", "vmsplice", "modify_ldt", "kcmp", "acct", "chroot",
+	// It takes its pages out of the kernel's own map of memory, whose large pages fall apart for
+	// all of the host, and stay so.
+	"memfd_secret",
 }
 
 // absent answer as if the kernel had none of them: what they hold is counted for the whole

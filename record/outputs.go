@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
@@ -78,11 +79,33 @@ func tracebacks(all []json.RawMessage, room *room) map[int]json.RawMessage {
 			o.Message, o.Traceback = notebook.Shorten(o.Message, maxFailure), notebook.Shorten(o.Traceback, maxFailure)
 			raw, _ = json.Marshal(o) // strings alone
 		}
-		if room.take(int64(len(raw))) {
+		if room.take(escaped(raw)) {
 			kept[i] = raw
 		}
 	}
 	return kept
+}
+
+// escaped is how many bytes JSON, or a string, has in a record: it is in a page, so what is markup
+// there is escaped (json.HTMLEscape).
+func escaped(raw []byte) int64 {
+	n := len(raw)
+	for _, c := range []string{"<", ">", "&"} {
+		n += bytes.Count(raw, []byte(c)) * (len(`\u003c`) - 1)
+	}
+	for _, c := range []string{"\u2028", "\u2029"} {
+		n += bytes.Count(raw, []byte(c)) * (len(`\u2028`) - len(c))
+	}
+	return int64(n)
+}
+
+// shorten cuts a text so that it has at most so many bytes when it is escaped.
+func shorten(text string, most int64) string {
+	for size := most; ; size /= 2 {
+		if cut := notebook.Shorten(text, size); size <= minStream || escaped([]byte(cut)) <= most {
+			return cut
+		}
+	}
 }
 
 // outputs gives each cell what it put out. Those that are kept have their room.
@@ -100,9 +123,9 @@ func (r *Run) outputs(all []json.RawMessage, kept map[int]json.RawMessage, place
 		switch {
 		case kept[i] != nil:
 			raw = kept[i]
-		case room.take(int64(len(raw))):
+		case room.take(escaped(raw)):
 		case o.Type == string(notebook.TypeStream) && room.left > minStream:
-			o.Text, cut = notebook.Shorten(o.Text, room.rest()), true
+			o.Text, cut = shorten(o.Text, room.rest()), true
 			raw, _ = json.Marshal(o)
 		default:
 			lost++

@@ -27,15 +27,12 @@ const querySecret = "share"
 type handler struct {
 	*web.Kit
 	page  *page.Page
-	views chan struct{} // under way
+	views views
 }
-
-// maxViews bounds the pages that are sent at one time: each packs some megabytes anew.
-const maxViews = 16
 
 // Routes are the calls.
 func Routes(kit *web.Kit, of *page.Page) []web.Route {
-	s := &handler{kit, of, make(chan struct{}, maxViews)}
+	s := &handler{Kit: kit, page: of}
 	const calls = "/v1/executions/:id/share"
 	return []web.Route{
 		web.On(http.MethodPost, calls, s.share),

@@ -7,6 +7,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -27,12 +28,12 @@ func (s *handler) show(c echo.Context) error {
 		return err
 	}
 	defer run.Close()
-	select {
-	case s.views <- struct{}{}:
-		defer func() { <-s.views }()
-	default:
+	sending := http.NewResponseController(c.Response())
+	view := s.views.begin(shared.ID, func() { _ = sending.SetWriteDeadline(time.Now()) })
+	if view == nil {
 		return &problem.Error{Status: problem.StatusUnavailable, Text: "too many shared runs are being looked at", RetryAfter: viewRetry}
 	}
+	defer s.views.end(view)
 	h := c.Response().Header()
 	h.Set("X-Robots-Tag", robots)
 	h.Set(echo.HeaderCacheControl, "no-store")
@@ -44,6 +45,9 @@ func (s *handler) show(c echo.Context) error {
 		})
 	} else {
 		err = c.Stream(http.StatusOK, echo.MIMEApplicationJSON, run)
+	}
+	if s.views.end(view); err == nil && view.isCut {
+		err = os.ErrDeadlineExceeded // its connection is of no use any more
 	}
 	if err != nil && c.Response().Committed {
 		s.Log.WarnContext(c.Request().Context(), "a shared page was not sent in full", "error", err)

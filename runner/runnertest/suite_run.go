@@ -21,7 +21,7 @@ type runCase struct {
 	env         map[string]string
 	stopOnError bool
 	limits      func(*runner.Limits) // changes them, if not nil
-	cancel      bool                 // at the first output
+	cancel      bool                 // at the first line of output
 
 	status  runner.Status
 	stdout  string   // of the first cell
@@ -68,7 +68,8 @@ func (c runCase) run(t *testing.T, h Harness, e runner.Engine) *ran {
 		if first.IsZero() {
 			first = time.Now()
 		}
-		if c.cancel {
+		// A line may come in parts.
+		if text, err := StreamedText(sink.Events()); c.cancel && err == nil && strings.Contains(text, "\n") {
 			cancel()
 		}
 	}

@@ -29,7 +29,7 @@ func (s *handler) show(c echo.Context) error {
 	}
 	defer run.Close()
 	sending := http.NewResponseController(c.Response())
-	view := s.views.begin(shared.ID, func() { _ = sending.SetWriteDeadline(time.Now()) })
+	view := s.views.begin(viewed{shared.Owner, shared.ID}, func() { _ = sending.SetWriteDeadline(time.Now()) })
 	if view == nil {
 		return &problem.Error{Status: problem.StatusUnavailable, Text: "too many shared runs are being looked at", RetryAfter: viewRetry}
 	}

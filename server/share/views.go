@@ -1,6 +1,7 @@
 package share
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -12,8 +13,8 @@ const (
 	// maxOfRun of them are of one run, so that who reads one page slowly, again and again, does
 	// not keep all others from being seen.
 	maxOfRun = maxViews / 2
-	// viewTime is how long a page has at least to be read. If there is no place then, the oldest
-	// view of the run that has most makes way.
+	// viewTime is how long a page has at least to be read, unless an owner with fewer views has no
+	// place. The oldest view of the owner with most makes way.
 	viewTime = 5 * time.Second
 )
 
@@ -25,37 +26,52 @@ type views struct {
 
 // view is a page that is being sent.
 type view struct {
-	run   string
+	of    viewed
 	begun time.Time
 	cut   func() // has the sending fail
 	isCut bool   // to be read after its end
 }
 
-// begin returns a view of a run, or nil if there is no place for it.
-func (v *views) begin(run string, cut func()) *view {
+// viewed is whose run is looked at. Without API keys there is one owner, so runs count then.
+type viewed struct{ owner, run string }
+
+func (v viewed) holder() string { return cmp.Or(v.owner, v.run) }
+
+// begin returns a view, or nil if there is no place for it.
+func (v *views) begin(of viewed, cut func()) *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	of := map[string]int{}
+	ofRun, held := 0, map[string]int{}
 	for _, one := range v.all {
-		of[one.run]++
+		held[one.of.holder()]++
+		if one.of.run == of.run {
+			ofRun++
+		}
 	}
-	// At its bound a run makes place for itself; else whichever run has most does.
-	if full := of[run] >= maxOfRun; full || len(v.all) >= maxViews {
-		most := run
-		for other, n := range of {
-			if !full && n > of[most] {
+	if full := ofRun >= maxOfRun; full || len(v.all) >= maxViews {
+		mine, most := of.holder(), of.holder()
+		for other, n := range held {
+			if n > held[most] {
 				most = other
 			}
 		}
-		oldest := slices.IndexFunc(v.all, func(one *view) bool { return one.run == most })
-		if oldest < 0 || time.Since(v.all[oldest].begun) < viewTime {
+		oldest := slices.IndexFunc(v.all, func(one *view) bool {
+			if full { // then it makes place for itself
+				return one.of.run == of.run
+			}
+			return one.of.holder() == most
+		})
+		// Who has clearly more than who asks makes way at once: those who come again and again
+		// would take each place that is free.
+		unfair := !full && held[most] > held[mine]+1
+		if oldest < 0 || !unfair && time.Since(v.all[oldest].begun) < viewTime {
 			return nil
 		}
 		v.all[oldest].isCut = true
 		v.all[oldest].cut()
 		v.all = slices.Delete(v.all, oldest, oldest+1)
 	}
-	begun := &view{run: run, begun: time.Now(), cut: cut}
+	begun := &view{of: of, begun: time.Now(), cut: cut}
 	v.all = append(v.all, begun)
 	return begun
 }

@@ -14,30 +14,51 @@ func TestViews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v views
 		cut := map[string]int{}
-		begin := func(run string) *view { return v.begin(run, func() { cut[run]++ }) }
+		begin := func(owner, run string) *view { return v.begin(viewed{owner, run}, func() { cut[run]++ }) }
 
 		for range maxOfRun {
-			require.NotNil(t, begin("slow"))
+			require.NotNil(t, begin("", "slow"))
 		}
-		require.Nil(t, begin("slow"), "a run has half of the places")
-		require.NotNil(t, begin("other"), "others have the rest")
-		for i := range maxViews - maxOfRun - 1 {
-			require.NotNil(t, begin(fmt.Sprint(i)))
+		require.Nil(t, begin("", "slow"), "a run has half of the places")
+		require.NotNil(t, begin("", "other"), "others have the rest")
+		for range maxViews - maxOfRun - 1 {
+			require.NotNil(t, begin("", "another"))
 		}
-		require.Nil(t, begin("late"), "all are taken, and nobody has had his time")
-		require.Empty(t, cut)
+		late := begin("", "late")
+		require.NotNil(t, late, "all are taken: whoever has most makes way at once")
+		require.Equal(t, map[string]int{"slow": 1}, cut)
+		require.Nil(t, begin("", "slow"), "not for who has as many")
 
 		time.Sleep(viewTime)
-		late := begin("late")
-		require.NotNil(t, late)
-		require.Equal(t, map[string]int{"slow": 1}, cut, "whoever has most makes way")
-		require.NotNil(t, begin("slow"), "also for itself")
+		require.NotNil(t, begin("", "slow"), "but after a while")
 		require.Equal(t, map[string]int{"slow": 2}, cut)
 		require.Len(t, v.all, maxViews)
 
 		v.end(late)
 		v.end(late)
 		require.Len(t, v.all, maxViews-1)
-		require.NotNil(t, begin("next"))
+		require.NotNil(t, begin("", "next"))
+	})
+}
+
+// TestViewsOfOwners: many shared runs of one key, read by those who come again and again, keep
+// nobody from another key's.
+func TestViewsOfOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var v views
+		theirs := func(i int) bool { return v.begin(viewed{"alice", fmt.Sprint(i)}, func() {}) != nil }
+		for i := range maxViews {
+			require.True(t, theirs(i))
+		}
+		for range 20 {
+			mine := v.begin(viewed{"bob", "bobs"}, func() { require.Fail(t, "it is cut") })
+			require.NotNil(t, mine)
+			time.Sleep(viewTime + time.Second)
+			for i := range maxViews {
+				theirs(i)
+			}
+			v.end(mine)
+			theirs(0)
+		}
 	})
 }

@@ -148,8 +148,7 @@ const (
 // TestManyLinesInFirefox: as in the other browser.
 func TestManyLinesInFirefox(t *testing.T) {
 	f := browser.NewFirefox(t)
-	f.Open(shared.URL + "/")
-	f.Until(`document.querySelector("#run:not(:disabled)") !== null`)
+	f.Open(shared.URL + "/docs") // which keeps no draft itself
 	f.Text(fmt.Sprintf(`sessionStorage.setItem("notebox.draft", %q)`, fmt.Sprintf(`{"language": "python", "cells": [{"kind": "code", "text": %q}]}`, million)))
 	f.Open(shared.URL + "/")
 	f.Until(`document.querySelector("#run:not(:disabled)") !== null`)

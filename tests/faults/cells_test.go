@@ -74,13 +74,7 @@ func TestG15DaemonRestartsUnderLoad(t *testing.T) {
 	if os.Getenv("NOTEBOX_TEST_ISOLATION") == "container" {
 		t.Skip("TestG03DaemonRestarts is this in containers")
 	}
-	for _, c := range []struct {
-		desc string
-		by   syscall.Signal
-	}{
-		{"it is ended, and ends its containers", syscall.SIGTERM},
-		{"it is killed", syscall.SIGKILL},
-	} {
+	for _, c := range daemonEnds {
 		t.Run(c.desc, func(t *testing.T) {
 			t.Parallel()
 			d := newEmptyDaemon(t, smallestImage)

@@ -15,13 +15,7 @@ import (
 // asks meanwhile is told to come back; the service recovers by itself.
 func TestG03DaemonRestarts(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		desc string
-		by   syscall.Signal
-	}{
-		{"it is ended, and ends its containers", syscall.SIGTERM},
-		{"it is killed", syscall.SIGKILL},
-	} {
+	for _, c := range daemonEnds {
 		t.Run(c.desc, func(t *testing.T) {
 			t.Parallel()
 			d := newDaemon(t)

@@ -43,6 +43,15 @@ type daemon struct {
 	ended  chan struct{} // of this start of it
 }
 
+// daemonEnds are the ways in which a daemon ends.
+var daemonEnds = []struct {
+	desc string
+	by   syscall.Signal
+}{
+	{"it is ended, and ends its containers", syscall.SIGTERM},
+	{"it is killed", syscall.SIGKILL},
+}
+
 // daemons counts those that were made, for their names.
 var daemons atomic.Int32
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,8 +34,10 @@ func TestLinksOfServicesOnOneStore(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, status, "who has not the secret cannot check a link")
 
 	var shared struct{ URL string }
-	run := strings.Split(link, "/")[7] // http://host/v1/files/runs/date/run/notebook.ipynb
-	require.Equal(t, http.StatusCreated, send(t, http.MethodPost, two.URL+"/v1/executions/"+run+"/share", &shared), "also of a run of the other")
+	run := strings.Split(link, "/")[7]  // http://host/v1/files/runs/date/run/notebook.ipynb
+	require.Eventually(t, func() bool { // the reply comes before its result is stored
+		return send(t, http.MethodPost, two.URL+"/v1/executions/"+run+"/share", &shared) == http.StatusCreated
+	}, time.Minute, 100*time.Millisecond, "also of a run of the other")
 	for p, want := range map[*service.Service]int{one: http.StatusOK, two: http.StatusOK, apart: http.StatusForbidden} {
 		status, _ := service.Get(t, strings.Replace(shared.URL, two.URL, p.URL, 1))
 		require.Equal(t, want, status)

@@ -307,6 +307,23 @@ func TestMCPMessagesAreBounded(t *testing.T) {
 	require.Equal(t, []string{long}, sources(t, s.only()))
 }
 
+// TestMCPLogsNothingOfCallers: what clients send is in no log, and no error of theirs is one of
+// the service's.
+func TestMCPLogsNothingOfCallers(t *testing.T) {
+	s := newService(t)
+	for _, call := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"CANARY"}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"CANARY","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"file:///CANARY"}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"CANARY"}`,
+	} {
+		r := s.mcpRequest("POST", call, nil)
+		require.NotEqual(t, http.StatusNotFound, r.StatusCode, "%s", r.body)
+	}
+	require.NotContains(t, s.logged.String(), "CANARY")
+	require.NotContains(t, s.logged.String(), "level=ERROR")
+}
+
 // TestMCPRunsAreGuarded: a run of MCP has the guards of a request: a panic is its failure, its
 // code has a bound, and its links have the host that its own call came to.
 func TestMCPRunsAreGuarded(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -41,7 +40,6 @@ const (
 // Handler serves MCP over streamable HTTP.
 type Handler struct {
 	of     Callers
-	log    *slog.Logger
 	idle   time.Duration // SessionTimeout, but for tests
 	owners struct {
 		sync.Mutex
@@ -63,8 +61,8 @@ type owned struct {
 type Callers func(head http.Header, base string) (Service, error)
 
 // NewHandler returns one whose calls go to the Services of their callers.
-func NewHandler(of Callers, log *slog.Logger) *Handler {
-	h := &Handler{of: of, log: log, idle: SessionTimeout}
+func NewHandler(of Callers) *Handler {
+	h := &Handler{of: of, idle: SessionTimeout}
 	h.owners.all = map[string]*owned{}
 	h.streams, h.end = context.WithCancel(context.Background())
 	_, _ = rand.Read(h.secret[:]) // it does not fail
@@ -118,13 +116,13 @@ func (h *Handler) ownedBy(r *http.Request, owner string) (*owned, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), listTime)
 	defer cancel()
 	server, err := NewServer(ctx, first, func(req *sdk.CallToolRequest) (Service, error) { return of(req.Extra.Header) },
-		Options{Version: Version, Log: h.log, sessionID: func() string { return h.newID(owner) }})
+		Options{Version: Version, sessionID: func() string { return h.newID(owner) }})
 	if err != nil {
 		return nil, err
 	}
 	o := &owned{server: server, handler: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
 		&sdk.StreamableHTTPOptions{
-			Logger: h.log, SessionTimeout: h.idle, MaxRequestBodyBytes: MaxBody,
+			SessionTimeout: h.idle, MaxRequestBodyBytes: MaxBody,
 			DisableLocalhostProtection:   true, // the service's own rules are stricter, and know its names
 			PropagateRequestCancellation: true,
 		})}

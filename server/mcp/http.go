@@ -37,7 +37,7 @@ type Endpoint struct {
 // NewEndpoint returns one.
 func NewEndpoint(kit *web.Kit) *Endpoint {
 	s := &Endpoint{Kit: kit}
-	s.Handler = NewHandler(s.caller, kit.Log)
+	s.Handler = NewHandler(s.caller)
 	return s
 }
 

@@ -36,7 +36,7 @@ const oneLanguage = `{"environments":[{"language":"python","display_name":"Pytho
 
 func TestSessionsExpire(t *testing.T) {
 	api, _ := elsewhere(t, "application/json", oneLanguage)
-	h := NewHandler(func(http.Header, string) (Service, error) { return api, nil }, nil)
+	h := NewHandler(func(http.Header, string) (Service, error) { return api, nil })
 	h.idle = 50 * time.Millisecond
 	defer h.Close()
 	send := func(body, id string) *httptest.ResponseRecorder {

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"strings"
 
@@ -15,8 +14,7 @@ import (
 // Options are what a server says of itself.
 type Options struct {
 	Version string
-	Log     *slog.Logger // nil: nothing is logged
-	Budget  int          // of a result's text in tokens; 0 is tool.DefaultBudget
+	Budget  int // of a result's text in tokens; 0 is tool.DefaultBudget
 
 	sessionID func() string // nil: the SDK's
 }
@@ -39,9 +37,9 @@ func NewServer(ctx context.Context, caller Service, of func(*sdk.CallToolRequest
 		of = func(*sdk.CallToolRequest) (Service, error) { return caller, nil }
 	}
 	s := &server{of: of, budget: o.Budget}
+	// Without a logger: the SDK logs what callers send.
 	out := sdk.NewServer(&sdk.Implementation{Name: "notebox", Title: "notebox", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: about.instructions(),
-		Logger:       o.Log,
 		GetSessionID: o.sessionID,
 		Capabilities: &sdk.ServerCapabilities{},
 	})

@@ -47,9 +47,11 @@ var ignored = []string{"sync", "syncfs"}
 // little as a byte: no limit of memory and no bound on sockets holds for those.
 var movers = []string{"sendfile", "sendfile64", "splice", "tee"}
 
-// byArgument are allowed by the rules that sockets, options, limits and advice make, and by no
-// other.
-var byArgument = []string{"fadvise64", "prlimit64", "setrlimit", "setsockopt", "socket", "socketpair"}
+// byArgument are allowed by the rules that sockets, options, limits, advice and memory make, and by
+// no other.
+var byArgument = []string{
+	"fadvise64", "memfd_create", "mmap", "prlimit64", "setrlimit", "setsockopt", "shmget", "socket", "socketpair",
+}
 
 // strict makes the profile: Docker's default for a container without
 // capabilities, without 32-bit system calls (their arguments are behind
@@ -78,7 +80,7 @@ func strict() *seccomp.Seccomp {
 		}
 	}
 	rules = append(rules, answer(unix.ENOSYS, absent), answer(0, ignored), answer(unix.EINVAL, movers))
-	p.Syscalls = slices.Concat(rules, sockets(), options(), limits(), advice())
+	p.Syscalls = slices.Concat(rules, sockets(), options(), limits(), advice(), memory())
 	return p
 }
 
@@ -139,6 +141,19 @@ func advice() (rules []*seccomp.Syscall) {
 		rules = append(rules, allow([]string{"fadvise64"}, kind))
 	}
 	return append(rules, answer(0, []string{"fadvise64"}, equal(3, unix.FADV_DONTNEED)))
+}
+
+// memory are the rules for what takes memory: none of the host's pool of huge pages, which an
+// operator has reserved for somebody, and no limit of memory counts.
+func memory() []*seccomp.Syscall {
+	without := func(index uint, flag uint64) specs.LinuxSeccompArg {
+		return specs.LinuxSeccompArg{Index: index, Value: flag, ValueTwo: 0, Op: specs.OpMaskedEqual}
+	}
+	return []*seccomp.Syscall{
+		allow([]string{"mmap"}, without(3, unix.MAP_HUGETLB)),
+		allow([]string{"memfd_create"}, without(1, unix.MFD_HUGETLB)),
+		allow([]string{"shmget"}, without(2, 0o4000)), // SHM_HUGETLB of linux/shm.h
+	}
 }
 
 // limits are the rules for a process's limits: all may be read, and all but RLIMIT_CORE set.

@@ -31,7 +31,7 @@ NUMBERS = {
     "clock_settime": (227, 112), "reboot": (169, 142), "swapon": (167, 224),
     "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "fsopen": (430, 430),
     "open_tree": (428, 428), "move_mount": (429, 429), "pidfd_getfd": (438, 438), "kcmp": (312, 272),
-    "memfd_secret": (447, 447),
+    "memfd_secret": (447, 447), "memfd_create": (319, 279), "mmap": (9, 222), "shmget": (29, 194),
     "setuid": (105, 146), "syslog": (103, 116), "acct": (163, 89), "quotactl": (179, 60),
     "fanotify_init": (300, 262), "vmsplice": (278, 75), "sethostname": (170, 161),
     "io_setup": (206, 0), "io_submit": (209, 2), "io_getevents": (208, 4), "io_destroy": (207, 1), "io_cancel": (210, 3),
@@ -95,6 +95,10 @@ call("fanotify_init", 0, 0)
 call("vmsplice", 0, 0, 0, 0)
 call("sethostname", ctypes.c_char_p(b"x"), 1)
 call("memfd_secret", 0)
+# Of huge pages: MFD_HUGETLB, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, IPC_CREAT | SHM_HUGETLB.
+call("memfd_create", ctypes.c_char_p(b"x"), 4, label="of huge pages")
+call("mmap", 0, 2 << 20, 3, 0x02 | 0x20 | 0x40000, -1, 0, label="of huge pages")
+call("shmget", 0, 2 << 20, 0o1000 | 0o4000 | 0o600, label="of huge pages")
 
 call("io_setup", 1, ctypes.byref(ctypes.c_long(0)))
 for name in "io_submit", "io_getevents", "io_destroy", "io_cancel":

@@ -30,6 +30,7 @@ type groups struct {
 	// own are the groups that cells' are in, by where a cell finds its part, below
 	// /sys/fs/cgroup: a controller, or "" on version 2.
 	own     map[string]string
+	leaf    string   // on version 1: that of supervisor and zygote; "" if they have their container's
 	unified bool     // version 2
 	lock    *os.File // on version 1: of this worker's group
 	// rename is os.Rename, which waits for all that use the hierarchy of groups.
@@ -42,7 +43,30 @@ func newGroups(folder string, setup wire.Setup) (*groups, error) {
 	if _, err := os.Stat(filepath.Join(folder, "cgroup.controllers")); err == nil {
 		return newUnified(folder, setup)
 	}
-	return newDivided(folder, workerPrefix+setup.Name)
+	g, err := newDivided(folder, workerPrefix+setup.Name)
+	if err != nil || folder == wire.GroupsFolder { // else the container is not this worker's alone
+		return g, err
+	}
+	return g, g.enter(setup)
+}
+
+// enter puts supervisor and zygote into a group of their own on version 1.
+func (g *groups) enter(setup wire.Setup) error {
+	g.leaf = leaf
+	if err := g.mkdir(leaf); err != nil {
+		return err
+	}
+	memory, limits := strconv.FormatInt(setup.Memory, 10), []limit{}
+	limits = append(limits,
+		limit{"memory", "memory.limit_in_bytes", memory},
+		limit{"memory", "memory.memsw.limit_in_bytes", memory},
+		limit{"pids", "pids.max", strconv.FormatInt(setup.Pids, 10)},
+	)
+	for place := range g.own {
+		limits = append(limits, limit{place, "cgroup.procs", "0"}) // whoever writes it
+	}
+	_, err := g.limit(leaf, limits)
+	return err
 }
 
 // newDivided makes a group of that name of each controller, and removes those of workers that

@@ -54,11 +54,14 @@ func (z *zygote) pss(pids []int) (sum int64) {
 // The files that say how much memory is charged to a group, on version 1 and on version 2.
 const charged1, charged2 = "memory.usage_in_bytes", "memory.current"
 
-// chargedToWorker is the memory that is charged to supervisor and zygote: on version 1 to their
-// container, which sees its own group there.
+// chargedToWorker is the memory that is charged to supervisor and zygote: on version 1 as a rule to
+// their container, which sees its own group there.
 func (g *groups) chargedToWorker() int64 {
-	if g.unified {
+	switch {
+	case g.unified:
 		return number(g.path("", leaf, charged2))
+	case g.leaf != "":
+		return number(g.path("memory", g.leaf, charged1))
 	}
 	return number(filepath.Join("/sys/fs/cgroup/memory", charged1))
 }

@@ -12,6 +12,7 @@ import (
 
 // supervisor is the state of the one that runs.
 type supervisor struct {
+	folder string // of control groups
 	in     *wire.Intake
 	out    io.Writer
 	groups *groups
@@ -30,10 +31,10 @@ type supervisor struct {
 }
 
 // run serves services, one after the other, until there is none and no cell is kept, or
-// something fails.
-func run(in io.Reader, out io.Writer) error {
+// something fails. folder is where the control groups are that it may write to.
+func run(in io.Reader, out io.Writer, folder string) error {
 	heard := make(chan struct{}, 1)
-	s := &supervisor{in: wire.NewIntake(heardReader{in, heard}), out: out, pings: make(chan struct{}, 1), leaving: make(chan struct{}), link: wire.NewLink(out), cells: map[uint32]*cell{}}
+	s := &supervisor{folder: folder, in: wire.NewIntake(heardReader{in, heard}), out: out, pings: make(chan struct{}, 1), leaving: make(chan struct{}), link: wire.NewLink(out), cells: map[uint32]*cell{}}
 	s.left = sync.OnceFunc(func() { close(s.leaving) })
 	go s.answer()
 	failed := make(chan error, 3)
@@ -208,7 +209,7 @@ func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 	if err != nil {
 		return wire.Missed(wire.WallSeccomp, err)
 	}
-	groups, err := newGroups(wire.GroupsFolder, setup)
+	groups, err := newGroups(s.folder, setup)
 	if err != nil {
 		return wire.Missed(wire.WallGroups, err)
 	}

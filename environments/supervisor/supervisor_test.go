@@ -177,7 +177,7 @@ func TestPingsAreAnsweredInAJam(t *testing.T) {
 func TestPingsAreAnswered(t *testing.T) {
 	service, worker := net.Pipe()
 	ended := make(chan error)
-	go func() { ended <- run(worker, worker) }()
+	go func() { ended <- run(worker, worker, "") }()
 	link := wire.NewLink(service)
 	answered := make(chan wire.Kind, 2)
 	go func() { _ = link.Serve(service, func(m wire.Message) error { answered <- m.Kind; return nil }) }()

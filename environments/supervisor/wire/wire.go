@@ -122,8 +122,8 @@ type (
 		Modules   []string `json:"modules"` // that the zygote imports
 		FirstUser int      `json:"first_user"`
 		Users     int      `json:"users"` // how many ids from FirstUser on are the worker's
-		// Memory, bytes, and Pids are the limits of supervisor and zygote on cgroup v2. On v1
-		// their container has them.
+		// Memory, bytes, and Pids are the limits of supervisor and zygote. On cgroup v1 a container
+		// of their own has them already.
 		Memory int64 `json:"memory"`
 		Pids   int64 `json:"pids"`
 		// Masked are files and folders that code finds empty, ReadOnly those that it cannot write.

@@ -17,6 +17,7 @@ import (
 	"notebox/executor"
 	"notebox/runner/cells"
 	"notebox/runner/docker"
+	"notebox/runner/posture"
 	"notebox/server"
 	"notebox/storage"
 )
@@ -87,7 +88,7 @@ func (s *settings) diagnose(ctx context.Context, out io.Writer, asJSON bool, bad
 
 // checks are all, in an order in which the first that is wrong is the one to mend first.
 func (s *settings) checks(bad []error, doubts []string) (all []doctor.Check, closeAll func() error) {
-	for _, err := range []error{s.check(), docker.Check(s.limits)} {
+	for _, err := range []error{s.check(), posture.Check(s.limits)} {
 		if err != nil {
 			bad = append(bad, err)
 		}

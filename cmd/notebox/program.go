@@ -16,6 +16,7 @@ import (
 	"notebox/runner/cells"
 	"notebox/runner/docker"
 	"notebox/runner/pool"
+	"notebox/runner/posture"
 	"notebox/runner/session"
 	"notebox/server"
 	"notebox/storage"
@@ -63,7 +64,7 @@ func newProgramAt(ctx context.Context, s settings, log *slog.Logger, listen func
 	if err := s.check(); err != nil {
 		return p, err
 	}
-	if err := docker.Check(s.limits); err != nil {
+	if err := posture.Check(s.limits); err != nil {
 		return p, err
 	}
 	if err := server.CheckListen(s.listen, s.apiKeysFile != "", s.noAuth); err != nil {

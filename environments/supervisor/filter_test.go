@@ -16,7 +16,7 @@ import (
 // TestFilterIsItsProfile compares the program with the profile, for each call there is and
 // arguments that rules are about.
 func TestFilterIsItsProfile(t *testing.T) {
-	raw, err := os.ReadFile("../../runner/docker/seccomp.json")
+	raw, err := os.ReadFile("../../runner/posture/seccomp.json")
 	require.NoError(t, err)
 	both, err := compile(raw)
 	require.NoError(t, err)

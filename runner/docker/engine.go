@@ -20,6 +20,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"notebox/runner"
+	"notebox/runner/posture"
 )
 
 const (
@@ -98,7 +99,7 @@ func (e *Engine) Close(ctx context.Context) error {
 // Start implements runner.Engine. The daemon may answer late, or never: then
 // what it makes is removed in the background.
 func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runner.Limits) (runner.Sandbox, error) {
-	if err := Check(limits); err != nil {
+	if err := posture.Check(limits); err != nil {
 		return nil, err
 	}
 	return e.begin(ctx, func(name, id string) (*sandbox, error) {

@@ -9,18 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
+	"notebox/runner/posture"
 	"notebox/runner/runnertest"
 )
 
-func TestCheck(t *testing.T) {
-	require.NoError(t, Check(runner.DefaultLimits()))
+func TestNoUnsafeSandbox(t *testing.T) {
 	l := runner.DefaultLimits()
-	l.Memory = l.DataSize + l.TmpSize + shmSize + processMemory
-	require.NoError(t, Check(l))
-	l.Memory--
-	require.ErrorContains(t, Check(l), "256MiB for processes")
+	l.Memory = l.DataSize
 	_, err := newEngine(t, "test").Start(t.Context(), runner.Environment{}, l)
-	require.Equal(t, Check(l), err, "no such sandbox is started")
+	require.Equal(t, posture.Check(l), err)
 }
 
 // TestUsage has a run use what can be told from what an idle sandbox uses.

@@ -228,9 +228,9 @@ func TestSeccompProfile(t *testing.T) {
 	require.NoError(t, err)
 	want = append(want, '\n')
 	if *update {
-		require.NoError(t, os.WriteFile("seccomp.json", want, 0o644))
+		require.NoError(t, os.WriteFile("../posture/seccomp.json", want, 0o644))
 	}
-	have, err := os.ReadFile("seccomp.json")
+	have, err := os.ReadFile("../posture/seccomp.json")
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(have), "run with -update, and look at what changes")
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	supervision "notebox/environments/supervisor/wire"
 	"notebox/runner"
+	"notebox/runner/posture"
 )
 
 const (
@@ -81,18 +81,11 @@ func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runne
 		Users:     workerUsers,
 		Memory:    workerMemory,
 		Pids:      workerPids,
-		Masked:    masked(int(e.cores.Load())),
-		ReadOnly:  readOnly,
-		Sysctls:   sysctls(),
-		Seccomp:   seccompJSON,
-		Mounts: func(l runner.Limits, user int) map[string]string {
-			all := maps.Clone(folders(l, user))
-			all["/dev/shm"] = fmt.Sprintf("size=%d,mode=1777", shmSize)
-			for folder, options := range all {
-				all[folder] = ofMount(options)
-			}
-			return all
-		},
+		Masked:    posture.Masked(int(e.cores.Load())),
+		ReadOnly:  posture.ReadOnly,
+		Sysctls:   posture.Sysctls(),
+		Seccomp:   posture.Seccomp,
+		Mounts:    posture.CellMounts,
 	}, nil
 }
 
@@ -128,13 +121,6 @@ func (e *Engine) AttachWorker(ctx context.Context, id string) (runner.Sandbox, [
 		return nil, nil, e.explain(err)
 	}
 	return s, []byte(have.Config.Labels[labelToken]), nil
-}
-
-// ofMount leaves out of a list of options what is a flag of a mount, and not an option of the
-// file system: that is the same for all.
-func ofMount(options string) string {
-	flags := []string{"rw", "nosuid", "nodev", "exec"}
-	return strings.Join(slices.DeleteFunc(strings.Split(options, ","), func(o string) bool { return slices.Contains(flags, o) }), ",")
 }
 
 func workerConfig(env runner.Environment, labels map[string]string) *container.Config {
@@ -183,7 +169,7 @@ func (e *Engine) setGroups(h *container.HostConfig, info system.Info) {
 func workerProfile() (string, error) {
 	var profile map[string]json.RawMessage
 	var rules, kept []map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(seccompJSON, &profile), json.Unmarshal(profile["syscalls"], &rules)); err != nil {
+	if err := errors.Join(json.Unmarshal(posture.Seccomp, &profile), json.Unmarshal(profile["syscalls"], &rules)); err != nil {
 		return "", err
 	}
 	add := func(rule map[string]json.RawMessage, names []string) error {

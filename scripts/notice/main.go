@@ -93,7 +93,7 @@ func parts() (all []part, err error) {
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(imported, seccomp) // whose profile runner/docker/seccomp.json is made from
+	maps.Copy(imported, seccomp) // whose profile runner/posture/seccomp.json is made from
 	for _, module := range slices.Sorted(maps.Keys(imported)) {
 		if module == "notebox" {
 			continue

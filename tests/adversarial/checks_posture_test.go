@@ -75,7 +75,7 @@ func postureIsGolden(ctx context.Context, t *Trial) (out []Failure) {
 var ownUser = regexp.MustCompile(`uid=\d{5},gid=\d{5}$`)
 
 func sameProfile(have string) []Failure {
-	want, err := os.ReadFile(golden + "../seccomp.json")
+	want, err := os.ReadFile("../../runner/posture/seccomp.json")
 	if err != nil {
 		return []Failure{{Text: err.Error()}}
 	}

@@ -181,7 +181,7 @@ func executeByJupyter(ctx context.Context, image string, samples map[string]samp
 		"--user", "64000:64000", "--workdir", "/mnt/data",
 		"--tmpfs", fmt.Sprintf("/mnt/data:rw,nosuid,nodev,exec,size=%d,nr_inodes=%d,mode=0755,uid=64000,gid=64000", l.DataSize, l.Inodes),
 		"--tmpfs", fmt.Sprintf("/tmp:rw,nosuid,nodev,exec,size=%d,nr_inodes=%d,mode=1777", l.TmpSize, l.Inodes),
-		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--security-opt", "seccomp=../../../runner/docker/seccomp.json",
+		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--security-opt", "seccomp=../../../runner/posture/seccomp.json",
 		"--memory", fmt.Sprint(l.Memory), "--memory-swap", fmt.Sprint(l.Memory), "--cpus", fmt.Sprint(l.CPUs), "--pids-limit", fmt.Sprint(l.Pids),
 		"--ulimit", "core=1", "--ulimit", "nofile=8192",
 	}

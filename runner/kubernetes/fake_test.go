@@ -26,7 +26,7 @@ type cluster struct {
 	t *testing.T
 	*fake.Clientset
 	attach func(ctx context.Context, o remotecommand.StreamOptions) error // nil: the stream stays
-	begins corev1.PodStatus                                                // of each pod
+	begins corev1.PodStatus                                               // of each pod
 }
 
 func newCluster(t *testing.T) *cluster {

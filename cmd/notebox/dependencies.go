@@ -110,7 +110,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, plac
 	if err != nil {
 		return err
 	}
-	_, memory, err := p.engine.Capacity(ctx)
+	_, memory, err := p.docker.Capacity(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (p *program) openDependencies(ctx context.Context, cfg *server.Config, plac
 	p.packages, err = dependencies.New(ctx, dependencies.Options{
 		Runner:   places,
 		Installs: few,
-		Images:   p.engine.Images(),
+		Images:   p.docker.Images(),
 		Network: func(hosts []string) (dependencies.Network, error) {
 			return s.registry(hosts, credentials, ca, own, p.log)
 		},
@@ -161,7 +161,10 @@ func (p *program) withoutDependencies(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
 	defer cancel()
-	images := p.engine.Images()
+	if p.docker == nil {
+		return nil
+	}
+	images := p.docker.Images()
 	kept, err := images.List(ctx)
 	if err = errors.Join(err, images.Sweep(ctx)); err != nil {
 		p.log.Warn("packages that were installed before may be left", "error", err)

@@ -20,30 +20,15 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 		return nil, err
 	}
 	p.settings.useImage(all)
-	p.engine, err = docker.New(docker.Options{
-		ServiceID: p.settings.serviceID,
-		Layers:    p.settings.layers,
-		Fleeting:  p.settings.fleeting,
-		Runtime:   p.settings.runtime,
-		Users:     docker.Users(p.settings.users),
-		Log:       p.log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	p.onCloseInTime(p.engine.Close)
 	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
 	defer cancel()
-	if err := p.engine.CanGive(ctx, p.settings.limits); err != nil {
-		return nil, err
+	if p.settings.engine == engineKubernetes {
+		err = p.openKubernetes()
+	} else {
+		err = p.openDocker(ctx)
 	}
-	if old, err := p.engine.CgroupV1(ctx); err != nil {
+	if err != nil {
 		return nil, err
-	} else if old {
-		p.log.Warn("the Docker host has cgroup v1: what sockets hold is outside a sandbox's limit of memory; cgroup v2 counts it")
-	}
-	for _, warning := range hostWarnings("/proc") {
-		p.log.Warn(warning)
 	}
 	// The others are there from when their images are.
 	if err := p.engine.Ready(ctx, executor.EnvironmentOf(all[0])); err != nil {
@@ -54,7 +39,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	}
 	p.installed = newInstalled(p.engine, all)
 	for _, e := range all {
-		if err := p.engine.CanGive(ctx, executor.LimitsOf(e, p.settings.limits)); err != nil {
+		if err := p.canGive(ctx, executor.LimitsOf(e, p.settings.limits)); err != nil {
 			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
 		}
 		if !p.installed.has(e.Name) {
@@ -63,6 +48,34 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	}
 	p.startAhead(all)
 	return all, nil
+}
+
+func (p *program) openDocker(ctx context.Context) (err error) {
+	p.docker, err = docker.New(docker.Options{
+		ServiceID: p.settings.serviceID,
+		Layers:    p.settings.layers,
+		Fleeting:  p.settings.fleeting,
+		Runtime:   p.settings.runtime,
+		Users:     docker.Users(p.settings.users),
+		Log:       p.log,
+	})
+	if err != nil {
+		return err
+	}
+	p.engine = p.docker
+	p.onCloseInTime(p.docker.Close)
+	if err := p.docker.CanGive(ctx, p.settings.limits); err != nil {
+		return err
+	}
+	if old, err := p.docker.CgroupV1(ctx); err != nil {
+		return err
+	} else if old {
+		p.log.Warn("the Docker host has cgroup v1: what sockets hold is outside a sandbox's limit of memory; cgroup v2 counts it")
+	}
+	for _, warning := range hostWarnings("/proc") {
+		p.log.Warn(warning)
+	}
+	return nil
 }
 
 // useImage gives Python the image of --image.

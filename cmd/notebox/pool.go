@@ -16,7 +16,7 @@ import (
 // closes.
 func (p *program) openPool(ctx context.Context, all []environments.Environment) error {
 	s := &p.settings
-	cores, memory, err := p.engine.Capacity(ctx)
+	cores, memory, err := p.capacity(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,12 +54,14 @@ func (p *program) openPool(ctx context.Context, all []environments.Environment) 
 	if o.MaxSandboxes == 0 {
 		o.MaxSandboxes = s.admission.MaxRunning + waiting + s.sessions.max
 	}
-	users, err := p.engine.Users(ctx)
-	if err != nil {
-		return err
-	}
-	if users.Room() < o.MaxSandboxes {
-		return fmt.Errorf("--sandbox-users: %d ids are enough for %d sandboxes, and there may be %d (--max-sandboxes)", users.Last-users.First+1, users.Room(), o.MaxSandboxes)
+	if p.docker != nil {
+		users, err := p.docker.Users(ctx)
+		if err != nil {
+			return err
+		}
+		if users.Room() < o.MaxSandboxes {
+			return fmt.Errorf("--sandbox-users: %d ids are enough for %d sandboxes, and there may be %d (--max-sandboxes)", users.Last-users.First+1, users.Room(), o.MaxSandboxes)
+		}
 	}
 	if o.PerOwner { // what waits is for whoever came lately
 		o.Stocks, o.ByUse = nil, waiting

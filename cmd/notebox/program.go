@@ -32,9 +32,10 @@ type program struct {
 	state     *state
 	keys      *access.Keys // nil: there are none
 	store     *storage.Store
-	engine    *docker.Engine
-	sandboxes runner.Engine // that runs have: engine, or cells
-	cells     *cells.Engine // nil: runs have containers alone
+	engine    runner.Keeper  // docker, or pods
+	docker    *docker.Engine // nil: runs have pods
+	sandboxes runner.Engine  // that runs have: engine, or cells
+	cells     *cells.Engine  // nil: runs have containers alone
 	isolation server.Isolation
 	installed *installed // which environments have their image
 	pool      *pool.Pool

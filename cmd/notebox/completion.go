@@ -62,7 +62,7 @@ func completeCommand() *ffcli.Command {
 // flagValues are those of flags that have few.
 func flagValues(name string) []string {
 	return map[string][]string{
-		"engine":       {engineDocker, engineKubernetes},
+		"engine":       {engineDocker, engineSidecar, engineKubernetes},
 		"isolation":    {isolationAuto, isolationCell, isolationContainer},
 		"serve-files":  {storage.ServeAuto, storage.ServeProxy},
 		"log-format":   {"text", "json"},

@@ -22,9 +22,12 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	p.settings.useImage(all)
 	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
 	defer cancel()
-	if p.settings.engine == engineKubernetes {
+	switch p.settings.engine {
+	case engineKubernetes:
 		err = p.openKubernetes()
-	} else {
+	case engineSidecar:
+		p.openSidecar(all)
+	default:
 		err = p.openDocker(ctx)
 	}
 	if err != nil {
@@ -62,7 +65,7 @@ func (p *program) openDocker(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p.engine = p.docker
+	p.engine, p.host = p.docker, p.docker
 	p.onCloseInTime(p.docker.Close)
 	if err := p.docker.CanGive(ctx, p.settings.limits); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ type settings struct {
 	allowOrigins      list
 	fetchAllow        list
 	engine            string
+	workers           string
 	kubernetes        kubernetesSettings
 	isolation         string
 	languagesAhead    bool
@@ -95,7 +97,7 @@ func (s *settings) register(f *flag.FlagSet) groups {
 	g.add("Questions to a model", s.agent.register)
 	g.add("Log and health", s.observe.register)
 	g.add("Sandboxes on the Docker daemon", s.registerSandboxes)
-	g.add("Sandboxes on a Kubernetes cluster", s.registerKubernetes)
+	g.add("Sandboxes without a Docker daemon", s.registerEngine)
 	g.add("Pool and queue", s.registerQueue)
 	return g.into(f)
 }
@@ -204,7 +206,7 @@ func (s *settings) check() error {
 		{"--url-ttl", s.urlTTL > 0},
 		{"--result-ttl", s.resultTTL > 0},
 		{"--retention (0, or at least --url-ttl)", s.retention == 0 || s.retention >= s.urlTTL},
-		{"--engine (docker or kubernetes)", s.engine == "" || s.engine == engineDocker || s.engine == engineKubernetes},
+		{"--engine (docker, sidecar or kubernetes)", slices.Contains([]string{"", engineDocker, engineSidecar, engineKubernetes}, s.engine)},
 		{"--isolation (auto, cell or container)", isIsolation(s.isolation)},
 		{"--service-id (letters, digits, _, - and ., which is not the first)", s.serviceID == "" || serviceID.MatchString(s.serviceID)},
 		{"--drain", s.drain >= 0},
@@ -218,7 +220,7 @@ func (s *settings) check() error {
 	if s.serveFiles != storage.ServeAuto && s.serveFiles != storage.ServeProxy {
 		return fmt.Errorf("--serve-files is %s or %s", storage.ServeAuto, storage.ServeProxy)
 	}
-	return errors.Join(s.checkKubernetes(), s.observe.check(), s.sessions.check(), s.agent.check(), s.dependencies.check())
+	return errors.Join(s.checkEngine(), s.observe.check(), s.sessions.check(), s.agent.check(), s.dependencies.check())
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

@@ -28,7 +28,7 @@ func isIsolation(text string) bool {
 // host lets them have all their walls.
 func (p *program) openSandboxes(ctx context.Context, all []environments.Environment) error {
 	p.sandboxes, p.isolation = p.engine, server.Isolation{Kind: isolationContainer}
-	if p.settings.isolation == isolationContainer || p.docker == nil {
+	if p.settings.isolation == isolationContainer || p.host == nil {
 		return nil
 	}
 	modules := func(name string) []string {
@@ -43,13 +43,13 @@ func (p *program) openSandboxes(ctx context.Context, all []environments.Environm
 	if p.settings.fleeting {
 		o.SpareAfter = math.MaxInt64 // of one run nobody comes after
 	}
-	engine := cells.New(p.docker, o)
+	engine := cells.New(p.host, o)
 	ctx, cancel := context.WithTimeout(ctx, p.settings.startTimeout)
 	defer cancel()
 	err := engine.Probe(ctx, executor.EnvironmentOf(all[0]), executor.LimitsOf(all[0], p.settings.limits))
 	p.isolation = isolationAfter(err)
 	switch {
-	case err != nil && p.settings.isolation == isolationCell:
+	case err != nil && (p.settings.isolation == isolationCell || p.docker == nil):
 		return errors.Join(fmt.Errorf("--isolation cell: %w", err), engine.Close())
 	case err != nil:
 		p.log.Warn("runs have containers", "reason", err)

@@ -18,6 +18,7 @@ import (
 	"notebox/runner/pool"
 	"notebox/runner/posture"
 	"notebox/runner/session"
+	"notebox/runner/sidecar"
 	"notebox/server"
 	"notebox/storage"
 )
@@ -32,10 +33,12 @@ type program struct {
 	state     *state
 	keys      *access.Keys // nil: there are none
 	store     *storage.Store
-	engine    runner.Keeper  // docker, or pods
-	docker    *docker.Engine // nil: runs have pods
-	sandboxes runner.Engine  // that runs have: engine, or cells
-	cells     *cells.Engine  // nil: runs have containers alone
+	engine    runner.Keeper   // docker, or what --engine names
+	docker    *docker.Engine  // nil: another one is
+	host      runner.Host     // engine, if it can have workers of cells
+	sidecar   *sidecar.Engine // nil: another one is
+	sandboxes runner.Engine   // that runs have: engine, or cells
+	cells     *cells.Engine   // nil: runs have containers alone
 	isolation server.Isolation
 	installed *installed // which environments have their image
 	pool      *pool.Pool

@@ -26,7 +26,7 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 	case engineKubernetes:
 		err = p.openKubernetes()
 	case engineSidecar:
-		p.openSidecar(all)
+		err = p.openSidecar(ctx, all)
 	default:
 		err = p.openDocker(ctx)
 	}

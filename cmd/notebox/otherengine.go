@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"notebox/environments"
+	"notebox/executor"
 	"notebox/runner"
 	"notebox/runner/sidecar"
 )
@@ -54,8 +55,9 @@ func (s *settings) checkEngine() error {
 	return nil
 }
 
-// openSidecar takes the containers that are beside this service.
-func (p *program) openSidecar(all []environments.Environment) {
+// openSidecar takes the containers that are beside this service, and waits for the default
+// language's.
+func (p *program) openSidecar(ctx context.Context, all []environments.Environment) error {
 	sockets := map[string]string{}
 	for _, e := range all {
 		sockets[e.Name] = cmp.Or(e.ImageOf, e.Name)
@@ -66,6 +68,9 @@ func (p *program) openSidecar(all []environments.Environment) {
 		Socket:  func(env runner.Environment) string { return sockets[env.Name] },
 	})
 	p.engine, p.host, p.sidecar = engine, engine, engine
+	ctx, cancel := context.WithTimeout(ctx, p.settings.startTimeout)
+	defer cancel()
+	return engine.Await(ctx, executor.EnvironmentOf(all[0]))
 }
 
 // canGive says why sandboxes with these limits would be refused, or nil. What others than the

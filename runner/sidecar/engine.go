@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"notebox/environments/supervisor/wire"
@@ -27,6 +28,7 @@ const (
 	retryAfter = 5 * time.Second
 	// workerMemory, bytes, and workerPids bound supervisor and zygote, as with Docker.
 	workerMemory, workerPids = 1 << 30, 1024
+	awaitPause               = 100 * time.Millisecond
 	// idPrefix is what the id of each worker begins with: the environment's name is in it, for
 	// a later process to know its socket.
 	idPrefix, idEnd = "worker-", "-of-"
@@ -81,6 +83,21 @@ func (e *Engine) Capacity() (cores int, memory int64) {
 	return int(e.cores.Load()), e.memory.Load()
 }
 
+// Await waits until the container of an environment is there: it may start after the service.
+func (e *Engine) Await(ctx context.Context, env runner.Environment) error {
+	for {
+		err := e.Ready(ctx, env)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(awaitPause):
+		}
+	}
+}
+
 // StartWorker implements runner.Host.
 func (e *Engine) StartWorker(ctx context.Context, env runner.Environment) (runner.Sandbox, []byte, runner.Walls, error) {
 	socket, token := e.options.Socket(env), wire.NewToken()
@@ -129,7 +146,9 @@ func (e *Engine) Reap(ctx context.Context) (int, error) {
 	var all []error
 	for _, path := range sockets {
 		_, err := e.ask(ctx, strings.TrimSuffix(filepath.Base(path), socketEnding), wire.Call{Do: wire.CallReap, Keep: keep})
-		all = append(all, err)
+		if !errors.Is(err, syscall.ECONNREFUSED) { // else it is the socket of a container that is no more
+			all = append(all, err)
+		}
 	}
 	return 0, errors.Join(all...)
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"unsafe"
 
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
@@ -93,6 +94,21 @@ func compile(raw []byte) (filters, error) {
 		both.own, err = assemble(machine, own, retAllow)
 	}
 	return both, err
+}
+
+// take has this process, and all that come from it, obey a program. What Docker has a worker's
+// container obey, no cluster can be told without a file on its nodes.
+func take(program []byte) error {
+	const size = 8 // of an instruction
+	if len(program) < size {
+		return errors.New("an empty filter")
+	}
+	filters := unix.SockFprog{Len: uint16(len(program) / size), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&filters)))
+	if errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	return nil
 }
 
 // assemble is the program of such rules, with what becomes of other calls. It finds the number of a call

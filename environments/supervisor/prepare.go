@@ -22,8 +22,13 @@ const (
 	coreLimit, openFiles, oomScore = 1, 8192, "500"
 )
 
-// runtimesFiles are what runtimes mount into a container: they tell code of the pod.
-var runtimesFiles = []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}
+// names are files that runtimes mount into a container, and which tell code of the pod. Code finds
+// these instead, which are Docker's for a container without a network.
+var names = map[string]string{
+	"/etc/hosts":       "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+	"/etc/hostname":    "sandbox\n",
+	"/etc/resolv.conf": "",
+}
 
 // prepare makes of a container what Docker makes of a worker's when the service tells it to, and
 // what a cluster has no words for: control groups that can be written, and a /proc in which
@@ -40,8 +45,8 @@ func prepare(socket string) error {
 		allowed(unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")),
 		writableGroups(),
 	)
-	for _, file := range runtimesFiles {
-		err = errors.Join(err, allowed(unix.Unmount(file, unix.MNT_DETACH)))
+	for file, content := range names {
+		err = errors.Join(err, allowed(replace(file, content)))
 	}
 	if err != nil {
 		return fmt.Errorf("prepare the container: %w", err)
@@ -65,6 +70,20 @@ func prepare(socket string) error {
 		return fmt.Errorf("give up capabilities: %w; the container needs SETUID and SETGID", err)
 	}
 	return unix.Exec(me, []string{me, cmdServe, socket}, os.Environ())
+}
+
+// replace has a file have another content, also where the file system is read-only.
+func replace(file, content string) error {
+	other, err := os.CreateTemp("", "")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(other.Name()) // it stays where it is bound
+	_, err = other.WriteString(content)
+	if err := errors.Join(err, other.Chmod(0o644), other.Close()); err != nil {
+		return err
+	}
+	return unix.Mount(other.Name(), file, "", unix.MS_BIND, "")
 }
 
 // allowed leaves out that something is not allowed, or not there.

@@ -62,6 +62,9 @@ func run(in io.Reader, out io.Writer, folder string) error {
 	}
 }
 
+// beside reports whether this process is one of a listener's.
+func (s *supervisor) beside() bool { return s.folder != wire.GroupsFolder }
+
 // answer answers pings to the end of this process.
 func (s *supervisor) answer() {
 	for range s.pings {
@@ -208,6 +211,11 @@ func (s *supervisor) setUp(setup wire.Setup, fail func(error)) error {
 	filters, err := compile(setup.Seccomp)
 	if err != nil {
 		return wire.Missed(wire.WallSeccomp, err)
+	}
+	if s.beside() {
+		if err := take(filters.common); err != nil {
+			return wire.Missed(wire.WallSeccomp, err)
+		}
 	}
 	groups, err := newGroups(s.folder, setup)
 	if err != nil {

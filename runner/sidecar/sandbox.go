@@ -93,7 +93,11 @@ func (s *sandbox) Close() error {
 // Kill implements runner.Sandbox. A container that is gone has taken the worker along.
 func (s *sandbox) Kill(ctx context.Context) error {
 	s.Close()
-	_, err := s.engine.ask(ctx, s.socket, wire.Call{Do: wire.CallEnd, ID: s.id})
+	end := wire.Call{Do: wire.CallEnd, ID: s.id}
+	_, err := s.engine.ask(ctx, s.socket, end)
+	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) { // it is just ending
+		_, err = s.engine.ask(ctx, s.socket, end)
+	}
 	if errors.Is(err, runner.ErrNoSandbox) || errors.Is(err, runner.ErrNoImage) || errors.Is(err, syscall.ECONNREFUSED) {
 		err = nil
 	}

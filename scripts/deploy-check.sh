@@ -21,6 +21,7 @@ if has_compose || can_install; then
   for profile in "" $(sed -n 's/^    profiles: \[\(.*\)\]$/\1/p' compose.yaml | sort -u); do
     PROFILES=$profile quietly scripts/compose.sh config
   done
+  COMPOSE_FILE=deploy/compose/sidecar.yaml JUPYTER_IMAGE=x quietly scripts/compose.sh config
 else
   pass_over compose.yaml "there is no Docker Compose"
 fi

@@ -15,6 +15,7 @@ work=$(mktemp -d)
 compose() { quietly scripts/compose.sh "$@"; }
 finish() {
   PROFILES="azurite s3 monitoring caddy" compose down -v
+  COMPOSE_FILE=deploy/compose/sidecar.yaml compose down -v
   as_root rm -rf -- "$work" "$metrics_key"
 }
 trap finish EXIT
@@ -47,6 +48,15 @@ scripts/compose-packages.sh
 container=$(docker create notebox/service:compose)
 docker cp "$container:/tmp" - | tar -tv | grep -q '^drwxrwxrwt' || die "without a tmpfs the service's image has no folder for temporary files"
 docker rm "$container" >/dev/null
+JUPYTER_IMAGE=$(scripts/image.sh)
+export JUPYTER_IMAGE
+(
+  export COMPOSE_FILE=deploy/compose/sidecar.yaml
+  start
+  run_at "$service"
+  compose down -v
+)
+say "sidecar works"
 for profile in azurite s3; do
   start "$profile"
   run_at "$service"

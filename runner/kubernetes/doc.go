@@ -39,6 +39,8 @@
 //     sets it by what the pod requests. Swap: the kubelet decides.
 //   - The filter of system calls is the runtime's default, unless the nodes have ours and
 //     Options.Seccomp names it.
+//   - A stream of its own: streams go through the API server. When that restarts, runs under way
+//     are 503, and what waits is replaced.
 //   - User ids: chance alone keeps two sandboxes from having the same, of 134 million pairs.
 //   - Memory: on cgroup v2 the kubelet ends a container whole when it is out of memory, unless
 //     its singleProcessOOMKill is true. A session ends by that.

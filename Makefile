@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down test-compose test-release update-golden clean FORCE
+.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-pods test-adversarial compose-up compose-down test-compose test-release update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -59,6 +59,10 @@ test-cells: images ## the tests of cells alone
 test-service: ISOLATION ?= $(NOTEBOX_TEST_ISOLATION)
 test-service: images stores browser clients ## the tests of the whole service again; ISOLATION=container has them there, ARGS="-run X"
 	NOTEBOX_TEST_ISOLATION=$(ISOLATION) GO_PACKAGES="./tests/adversarial ./tests/e2e/... ./tests/faults" scripts/go-test.sh -count 1 $(ARGS)
+
+test-pods: image ## the tests of sandboxes that are pods, on the cluster with the image that NOTEBOX_TEST_KUBECONFIG names
+	@: $${NOTEBOX_TEST_KUBECONFIG:?names no cluster}
+	go test -count 1 -timeout 30m ./runner/kubernetes $(ARGS)
 
 test-v2: ## boot a machine with cgroup v2 in QEMU, and test the walls and limits of cells there
 	@scripts/test-v2.sh

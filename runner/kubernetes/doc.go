@@ -25,6 +25,8 @@
 //     files of runs are in /var/log/pods of the node until the pod is deleted, in files of
 //     containerLogMaxSize, and count for the limit of ephemeral storage. Who may read the logs
 //     of pods in this namespace may read them.
+//   - nosuid and nodev: an emptyDir is mounted without them. No program can raise its rights, and
+//     none may make a device.
 //   - Inodes: an emptyDir has no bound of them. Each one counts for the limit of memory.
 //   - Processes and threads: there is RLIMIT_NPROC for the ids that the sandbox alone has, and
 //     for all the code in it. The kubelet's podPidsLimit is to be set beside that.
@@ -37,6 +39,8 @@
 //     sets it by what the pod requests. Swap: the kubelet decides.
 //   - The filter of system calls is the runtime's default, unless the nodes have ours and
 //     Options.Seccomp names it.
+//   - A stream of its own: streams go through the API server. When that restarts, runs under way
+//     are 503, and what waits is replaced.
 //   - User ids: chance alone keeps two sandboxes from having the same, of 134 million pairs.
 //   - Memory: on cgroup v2 the kubelet ends a container whole when it is out of memory, unless
 //     its singleProcessOOMKill is true. A session ends by that.

@@ -26,6 +26,8 @@ const (
 	// scheduleWait is how long a pod may wait for a node with room. A cluster that adds nodes
 	// has seen the pod by then, and takes minutes, which no run waits for.
 	scheduleWait = 20 * time.Second
+	// undoTime is how long a start that has failed waits until nothing is left of it.
+	undoTime = 5 * time.Second
 	// readyFor is how long it is believed that pods may be created.
 	readyFor = 5 * time.Second
 	// missingFor is how long it is believed that an image is missing. Only a start can tell.
@@ -116,7 +118,7 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	}
 	s, err := e.run(ctx, f, pod.Name)
 	if err != nil {
-		e.removeCreated(pod.Name, nil)
+		e.undo(ctx, pod.Name)
 		if errors.Is(err, runner.ErrNoImage) {
 			e.noteImage(env.Image, time.Now())
 		}
@@ -124,6 +126,15 @@ func (e *Engine) Start(ctx context.Context, env runner.Environment, limits runne
 	}
 	e.noteImage(env.Image, time.Time{})
 	return s, nil
+}
+
+// undo removes a pod that does not run: at once if the cluster does so soon, or in the background.
+func (e *Engine) undo(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, undoTime)
+	defer cancel()
+	if e.remove(ctx, name) != nil {
+		e.removeCreated(name, nil)
+	}
 }
 
 // create waits for the API's answer no longer than ctx; the pod of a later answer is removed.

@@ -115,6 +115,7 @@ func TestG05AnswerLost(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	e := cluster.engine("test")
 	asked := 0
@@ -138,6 +139,7 @@ func TestServiceID(t *testing.T) {
 
 // TestPod: what a sandbox must not be without, whatever else a pod has.
 func TestPod(t *testing.T) {
+	t.Parallel()
 	e := &Engine{options: Options{ServiceID: "test"}}
 	l := smallLimits()
 	pod := e.pod("x", environment, l)

@@ -162,11 +162,11 @@ func (e *Engine) await(ctx context.Context, f *followed, name string, done func(
 		e.mu.Lock()
 		pod, gone, changed := f.pod, f.gone, f.changed
 		e.mu.Unlock()
+		if ok, err := done(pod); ok || err != nil { // also of one that is gone since
+			return err
+		}
 		if gone {
 			return errGone
-		}
-		if ok, err := done(pod); ok || err != nil {
-			return err
 		}
 		select {
 		case <-changed:

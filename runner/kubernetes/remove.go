@@ -74,9 +74,11 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 	defer cancel()
 	f := e.look(name)
 	e.mine(f)
-	for _, attempt := range []struct{ grace, wait time.Duration }{{killGrace, forceAfter}, {0, removeTimeout}} {
-		grace := int64(attempt.grace)
-		err := e.api.pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
+	for _, attempt := range []struct {
+		grace int64
+		wait  time.Duration
+	}{{killGrace, forceAfter}, {0, removeTimeout}} {
+		err := e.api.pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &attempt.grace})
 		if apierrors.IsNotFound(err) {
 			e.forget(name)
 			return nil
@@ -91,7 +93,7 @@ func (e *Engine) remove(ctx context.Context, name string) error {
 			e.forget(name)
 			return nil
 		}
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && attempt.grace > 0 {
 			e.options.Log.Warn("a pod's node does not end it; it is removed by force", "pod", name)
 		}
 	}

@@ -75,6 +75,7 @@ func TestEnds(t *testing.T) {
 
 // TestEndedIsRemoved: nobody has to kill what has ended by itself.
 func TestEndedIsRemoved(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	e := cluster.engine("test")
 	_, err := e.Start(t.Context(), environment, smallLimits())
@@ -85,6 +86,7 @@ func TestEndedIsRemoved(t *testing.T) {
 
 // TestEvicted: a stream ends with its pod, also if the node does not end it.
 func TestEvicted(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	e := cluster.engine("test")
 	s, err := e.Start(t.Context(), environment, smallLimits())
@@ -98,6 +100,7 @@ func TestEvicted(t *testing.T) {
 
 // TestKillIsTriedAgain: Kill says what failed, and the pod is removed all the same.
 func TestKillIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	fails := 2
 	cluster.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -117,6 +120,7 @@ func TestKillIsTriedAgain(t *testing.T) {
 
 // TestNodeDoesNotEnd: a pod whose node is lost is removed by force.
 func TestNodeDoesNotEnd(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	var graces []int64
 	cluster.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -133,6 +137,7 @@ func TestNodeDoesNotEnd(t *testing.T) {
 }
 
 func TestKeepAndReap(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	first, stranger := cluster.engine("test"), cluster.engine("other")
 	var kept []string
@@ -170,6 +175,7 @@ func podOf(id string) string { return namePrefix + id[len(sessionPrefix):] }
 
 // TestCloseWaits for no longer than it may.
 func TestCloseWaits(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	cluster.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errBroken })
 	cluster.begins = waiting("ErrImageNeverPull")

@@ -16,7 +16,7 @@ readonly image=debian:trixie-slim # what the pods of tests/cluster run
 left() {
   as_root grep -lsz "^NOTEBOX_CLUSTER=$state\$" /proc/[0-9]*/environ || true
   grep -sF "$state/" /proc/self/mountinfo || true
-  ip -brief link | grep -E "^nbc$which[- ]" || true
+  ip -brief link | grep -E "^nbc${which}[- ]" || true
   ip route | grep -E "nbc$which-" || true
   find /sys/fs/cgroup -maxdepth 2 -name "notebox-cluster-$which"
   as_root iptables-save | grep -E 'KUBE|CNI-' || true

@@ -66,9 +66,11 @@ launch() {
     exec "$@" >>"$log" 2>&1 </dev/null 9>&-' sh "$cluster/run/$name.pid" "$cluster/logs/$name.log" "$@"
 }
 
+# launch_in NODE NAME CMD…: in a node, if it does not run there.
 launch_in() {
   local node=$1 name=$2
   shift 2
+  if pid_of "$node-$name" >/dev/null; then return; fi
   launch "$node-$name" nsenter --target "$(pid_of "$node")" --mount --net --pid --uts --ipc -- "$@"
 }
 
@@ -196,7 +198,6 @@ EOF
     >>"$cluster/logs/$name.log" 2>&1 </dev/null 9>&-
   soon pid_of "$name" >/dev/null
   connect "$name"
-  launch_in "$name" containerd containerd --config /run/notebox/containerd.toml
 }
 
 # connect NODE: a cable to the host, and one to each other node. The host's bridge has no part in
@@ -233,10 +234,10 @@ wire() {
 # import NODE takes an archive of images.
 import() { in_node "$1" ctr --namespace k8s.io images import - >>"$cluster/logs/$1-import.log" 2>&1; }
 
-start_kubelet() {
-  local name=$1 inner=/run/notebox
+start_daemons() {
+  local name=$1 inner=/run/notebox image
+  launch_in "$name" containerd containerd --config "$inner/containerd.toml"
   soon in_node "$name" ctr version >/dev/null
-  local image
   for image in pause coredns; do import "$name" <"$bin/$image.tar"; done
   launch_in "$name" kubelet "$inner-bin/cluster" kubelet --config "$inner/kubelet.yaml" \
     --hostname-override "$name" --node-ip "$(address "$name")" --kubeconfig "$inner/pki/$name.kubeconfig" \
@@ -255,23 +256,26 @@ start_kubelet() {
 admin() { "$bin/cluster" kubectl --kubeconfig "$cluster/pki/admin.kubeconfig" "$@"; }
 
 start() {
-  if pid_of "$1" >/dev/null; then return; fi
   if is_node "$1"; then
-    start_node "$1"
-    start_kubelet "$1"
+    pid_of "$1" >/dev/null || start_node "$1"
+    start_daemons "$1"
   else
-    "start_$1"
+    pid_of "$1" >/dev/null || "start_$1"
   fi
 }
 
 # stop NAME: a node has its power cut, and so has a component, but etcd, which keeps what is in it.
 stop() {
-  local pid end=$((SECONDS + stop_seconds))
+  local pid daemon end=$((SECONDS + stop_seconds))
   pid=$(pid_of "$1") || return 0
   if [ "$1" = etcd ]; then kill "$pid"; else kill -KILL "$pid"; fi
   while pid_of "$1" >/dev/null; do
     if [ "$SECONDS" -ge "$end" ]; then kill -KILL "$pid"; fi
     sleep 0.05
+  done
+  if ! is_node "$1"; then return; fi
+  for daemon in containerd kubelet proxy policies; do
+    while pid_of "$1-$daemon" >/dev/null; do sleep 0.05; done # these see that theirs died
   done
 }
 

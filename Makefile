@@ -9,7 +9,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace -l
 # The program compiles while an image is built.
 MAKEFLAGS += --jobs=2
 
-.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-adversarial compose-up compose-down test-compose test-release update-golden clean FORCE
+.PHONY: help demo check test serve image images build man supervisor stores browser clients pages bench soak soak-long load fuzz lint test-go test-harness test-short test-cells test-service test-v2 test-kubernetes test-adversarial compose-up compose-down test-compose test-release update-golden clean FORCE
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,9 @@ test-service: images stores browser clients ## the tests of the whole service ag
 
 test-v2: ## boot a machine with cgroup v2 in QEMU, and test the walls and limits of cells there
 	@scripts/test-v2.sh
+
+test-kubernetes: ## start a Kubernetes cluster on this machine, test on it, and take it down; KEEP=1 leaves it, ARGS="-run X"
+	@scripts/test-kubernetes.sh $(ARGS)
 
 test-adversarial: images ## send every bad input to the real service, and have every fault, a line a case; ARGS="-cases 'A.*|C8' -show"
 	@scripts/test-adversarial.sh $(ARGS)
@@ -126,4 +129,5 @@ update-golden: images ## rewrite the golden files of the tests; look at the diff
 	go test ./tests/e2e/protocols -run TestThePagesMembers -update
 
 clean: ## remove what was built here; images, stored files and state stay
-	rm -rf bin dist .venv .stores .clients .page .release .v2
+	@[ ! -d .cluster/run ] || scripts/cluster.sh down
+	rm -rf bin dist .venv .stores .clients .page .release .v2 .cluster

@@ -44,6 +44,6 @@ readonly others=("$root"/environments/*/*.py "$root"/server/page/source/members/
 check "ruff check" in_harness ruff check --no-cache --config pyproject.toml . "${others[@]}"
 check "ruff format" in_harness ruff format --no-cache --config pyproject.toml --check . "${others[@]}"
 check mypy typed
-check shellcheck shellcheck -x install.sh deploy/debian/* scripts/*.sh scripts/v2/*.sh environments/base/*.sh .ci/run
+check shellcheck shellcheck -x install.sh deploy/debian/* scripts/*.sh scripts/v2/*.sh scripts/cluster/*.sh environments/base/*.sh .ci/run
 check "compose.yaml, unit" scripts/deploy-check.sh
 exit "$failed"

@@ -4,7 +4,7 @@
 
 {{- define "notebox.selector" -}}
 app.kubernetes.io/name: notebox
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "notebox.labels" -}}

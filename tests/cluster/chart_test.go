@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,13 +44,14 @@ func chartImages(t *testing.T) images {
 	return i
 }
 
+// clusterScript is the one that started the cluster: of another checkout, if somebody says so.
+func clusterScript() string {
+	return cmp.Or(os.Getenv("NOTEBOX_TEST_CLUSTER_SCRIPT"), "../../scripts/cluster.sh")
+}
+
 // tool runs kubectl or helm on the cluster.
 func (c cluster) tool(stdin string, args ...string) (string, error) {
-	script := os.Getenv("NOTEBOX_TEST_CLUSTER_SCRIPT")
-	if script == "" {
-		script = "../../scripts/cluster.sh"
-	}
-	command := exec.CommandContext(c.Context(), script, args...)
+	command := exec.CommandContext(c.Context(), clusterScript(), args...)
 	command.Stdin = strings.NewReader(stdin)
 	out, err := command.CombinedOutput()
 	if err != nil {
@@ -92,7 +94,7 @@ func TestChartExamples(t *testing.T) {
 		_, err = c.tool("", "kubectl", "apply", "--server-side", "-f", path)
 		require.NoError(t, err)
 		t.Cleanup(func() {
-			out, err := exec.Command("../../scripts/cluster.sh", "kubectl", "--kubeconfig", os.Getenv("NOTEBOX_TEST_KUBECONFIG"), "delete", "-f", path).CombinedOutput()
+			out, err := exec.Command(clusterScript(), "kubectl", "delete", "-f", path).CombinedOutput()
 			require.NoError(t, err, string(out))
 		})
 		_, err = c.tool("", "kubectl", "wait", "--for=condition=Established", "--timeout=60s", "-f", path)
@@ -174,7 +176,7 @@ const releaseName = "notebox" // which is then all that has been made
 
 func (c cluster) install(values ...string) release {
 	c.Helper()
-	c.secret("keys", "api-keys", "tests "+apiKey+"\n")
+	c.secret("keys", "api-keys", apiKey+"\n")
 	c.secret("links", "link-keys", linkKey+"\n")
 	r := release{c, append([]string{"--set", "apiKeys.existingSecret=keys,linkKeys.existingSecret=links"}, values...)}
 	c.helm(append([]string{"install", releaseName, chart, "--wait", "--timeout", begun.String()}, r.values...)...)

@@ -22,6 +22,7 @@ const (
 	othersMayRead  = 0o044
 	othersMayWrite = 0o022
 	anybodyWrites  = 0o002
+	groupMayRead   = 0o040
 )
 
 // file is a keys file that is followed.
@@ -79,6 +80,9 @@ func readFile(path string) (entries []Entry, digest [sha256.Size]byte, mode os.F
 		return nil, digest, 0, withoutPath(err)
 	}
 	mode = info.Mode()
+	if isOthers(info) {
+		mode &^= groupMayRead // as this process does, of a file that a cluster mounts for it
+	}
 	if !mode.IsRegular() { // a FIFO would be waited for, a device has no end
 		return nil, digest, mode, errors.New("it is not a regular file")
 	}

@@ -34,3 +34,9 @@ func keepOwner(old, replacement string) error {
 	}
 	return os.Chown(replacement, int(a.Uid), int(a.Gid))
 }
+
+// isOthers reports whether a file belongs to another user than this process's.
+func isOthers(info os.FileInfo) bool {
+	stat, known := info.Sys().(*syscall.Stat_t)
+	return known && int(stat.Uid) != os.Geteuid()
+}

@@ -3,6 +3,7 @@
 package access
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"os"
@@ -44,4 +45,26 @@ func TestAwaitOpensNothing(t *testing.T) {
 	k, err := Open(path, Options{Await: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	require.NoError(t, err)
 	require.Equal(t, 1, k.Len())
+}
+
+// TestMountedFileIsReadByItsGroup: a file that a cluster mounts is root's, and its group is how the
+// service may read it. There is nothing to warn of.
+func TestMountedFileIsReadByItsGroup(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	path := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(path, []byte("one\n"), 0o600))
+	require.NoError(t, os.Chmod(path, 0o440))
+	warns := func() bool {
+		var logged bytes.Buffer
+		_, err := Open(path, Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
+		require.NoError(t, err)
+		return logged.Len() > 0
+	}
+	require.True(t, warns(), "its own")
+	require.NoError(t, os.Chown(path, 61234, 0))
+	require.False(t, warns(), "another's")
+	require.NoError(t, os.Chmod(path, 0o444))
+	require.True(t, warns(), "everybody's")
 }

@@ -48,11 +48,18 @@ trap finish EXIT
 "$root/scripts/base-image.sh"
 "$cluster" up
 "$cluster" load "$image"
+# What the chart's tests install.
+"$root/scripts/compose-build.sh"
+NOTEBOX_TEST_SERVICE_IMAGE=notebox/service:compose
+NOTEBOX_TEST_JUPYTER_IMAGE=$("$root/scripts/image.sh" jupyter)
+NOTEBOX_TEST_BASH_IMAGE=$("$root/scripts/image.sh" bash)
+export NOTEBOX_TEST_SERVICE_IMAGE NOTEBOX_TEST_JUPYTER_IMAGE NOTEBOX_TEST_BASH_IMAGE
+"$cluster" load "$NOTEBOX_TEST_SERVICE_IMAGE" "$NOTEBOX_TEST_JUPYTER_IMAGE" "$NOTEBOX_TEST_BASH_IMAGE"
 export NOTEBOX_TEST_KUBECONFIG=$state/pki/admin.kubeconfig
 cd "$root/tests/cluster"
 export CGO_ENABLED=0 # as in the build, whose compiled packages are used again
 # shellcheck disable=SC2016  # awk's
-go test -trimpath -tags disable_grpc_modules,grpcnotrace -count 1 -v -timeout 15m "$@" . 2>&1 | tee "$state/logs/test.log" |
+go test -trimpath -tags disable_grpc_modules,grpcnotrace -count 1 -v -timeout 30m "$@" . 2>&1 | tee "$state/logs/test.log" |
   awk '/^ *--- / { sub(/^Test/, "", $3); print $3, $2 == "PASS:" ? "pass" : $2 == "SKIP:" ? "SKIP" : "FAIL"; fflush() }' || {
   grep -vE '^(=== |ok|PASS)' "$state/logs/test.log" >&2
   exit 1

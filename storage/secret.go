@@ -110,7 +110,7 @@ func openKeyFile(path string) (*os.File, error) {
 	case err != nil:
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a regular file", path)
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&others(info) != 0:
 		err = fmt.Errorf("%s has mode %04o, which lets others use the secret: chmod 600 it", path, info.Mode().Perm())
 	}
 	if err != nil {
@@ -118,6 +118,15 @@ func openKeyFile(path string) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// others are the bits of a mode that let others use a secret. Where the file is another user's, as
+// one that a cluster mounts for a pod, the group is how this process may read it.
+func others(info fs.FileInfo) fs.FileMode {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return 0o037
+	}
+	return 0o077
 }
 
 // addToKeyFile writes at the end, which is at size. What it has written is on the disk

@@ -56,6 +56,19 @@ func TestKeyFile(t *testing.T) {
 			require.Equal(t, test.content, string(left), "it is not written again")
 		})
 	}
+	t.Run("another user's, readable by its group", func(t *testing.T) {
+		if os.Getuid() != 0 {
+			t.Skip("only root can give files away")
+		}
+		path := filepath.Join(t.TempDir(), "links.key")
+		require.NoError(t, os.WriteFile(path, []byte(one), 0o600))
+		for mode, ok := range map[os.FileMode]bool{0o440: true, 0o460: false, 0o444: false} {
+			require.NoError(t, errors.Join(os.Chown(path, 61234, 0), os.Chmod(path, mode)))
+			got, err := loadSecrets(path, started, notDue)
+			require.Equal(t, ok, err == nil, "%v: %v", mode, err)
+			require.Equal(t, ok, len(got) == 1)
+		}
+	})
 	t.Run("a folder", func(t *testing.T) {
 		_, err := loadSecrets(t.TempDir(), started, notDue)
 		require.Error(t, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path"
 	"time"
 
 	"notebox/environments"
@@ -81,9 +82,12 @@ func (p *program) openDocker(ctx context.Context) (err error) {
 	return nil
 }
 
-// useImage gives Python the image of --image.
+// useImage gives Python the image of --image, and all others those of --kubernetes-registry.
 func (s *settings) useImage(all []environments.Environment) {
 	for i := range all {
+		if s.kubernetes.registry != "" {
+			all[i].Image = path.Join(s.kubernetes.registry, all[i].Image)
+		}
 		if s.image != "" && (all[i].Name == environments.Default || all[i].ImageOf == environments.Default) {
 			all[i].Image = s.image
 		}

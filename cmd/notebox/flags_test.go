@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"notebox/environments"
 )
 
 // TestRetentionIsAsLongAsLinksWork, or there would be links to nothing.
@@ -52,4 +54,17 @@ func TestServiceIDIsNoPath(t *testing.T) {
 			require.ErrorContains(t, s.check(), "--service-id", id)
 		}
 	}
+}
+
+// TestRegistry: nodes of a cluster take all images from one registry.
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	var s settings
+	set := flag.NewFlagSet("test", flag.ContinueOnError)
+	s.register(set)
+	require.NoError(t, set.Parse([]string{"--kubernetes-registry", "registry.example.org:5000/team/"}))
+	require.ErrorContains(t, s.check(), "--engine kubernetes")
+	all := []environments.Environment{{Name: "r", Image: "notebox/r:1"}}
+	s.useImage(all)
+	require.Equal(t, "registry.example.org:5000/team/notebox/r:1", all[0].Image)
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // kubernetesSettings are flags for sandboxes that are pods.
-type kubernetesSettings struct{ config, namespace, runtimeClass string }
+type kubernetesSettings struct{ config, namespace, runtimeClass, registry string }
 
 func (s *settings) registerEngine(f *flag.FlagSet) {
 	k := &s.kubernetes
@@ -32,12 +32,13 @@ func (s *settings) registerEngine(f *flag.FlagSet) {
 	f.StringVar(&k.config, "kubeconfig", "", "Find the cluster by this `file`. (default: the cluster that the service runs in, or kubectl's)")
 	f.StringVar(&k.namespace, "kubernetes-namespace", "", "Start pods in this `namespace`. (default: the service's own, or kubectl's)")
 	f.StringVar(&k.runtimeClass, "kubernetes-runtime-class", "", "Give pods this runtime `class`, as gvisor or kata. (default: the cluster's own runtime)")
+	f.StringVar(&k.registry, "kubernetes-registry", "", "Have nodes find images in this `registry`, or below a name in it: registry.example.org/team. (default: where their runtimes look)")
 }
 
 // checkEngine refuses what only another engine has.
 func (s *settings) checkEngine() error {
 	if s.engine != engineKubernetes && s.kubernetes != (kubernetesSettings{}) {
-		return errors.New("--kubeconfig, --kubernetes-namespace and --kubernetes-runtime-class are for --engine kubernetes")
+		return errors.New("--kubeconfig, --kubernetes-namespace, --kubernetes-runtime-class and --kubernetes-registry are for --engine kubernetes")
 	}
 	without := s.engine == engineSidecar || s.engine == engineKubernetes
 	switch {

@@ -56,11 +56,17 @@ NOTEBOX_TEST_BASH_IMAGE=$("$root/scripts/image.sh" bash)
 export NOTEBOX_TEST_SERVICE_IMAGE NOTEBOX_TEST_JUPYTER_IMAGE NOTEBOX_TEST_BASH_IMAGE
 "$cluster" load "$NOTEBOX_TEST_SERVICE_IMAGE" "$NOTEBOX_TEST_JUPYTER_IMAGE" "$NOTEBOX_TEST_BASH_IMAGE"
 export NOTEBOX_TEST_KUBECONFIG=$state/pki/admin.kubeconfig
-cd "$root/tests/cluster"
 export CGO_ENABLED=0 # as in the build, whose compiled packages are used again
-# shellcheck disable=SC2016  # awk's
-go test -trimpath -tags disable_grpc_modules,grpcnotrace -count 1 -v -timeout 30m "$@" . 2>&1 | tee "$state/logs/test.log" |
-  awk '/^ *--- / { sub(/^Test/, "", $3); print $3, $2 == "PASS:" ? "pass" : $2 == "SKIP:" ? "SKIP" : "FAIL"; fflush() }' || {
-  grep -vE '^(=== |ok|PASS)' "$state/logs/test.log" >&2
-  exit 1
+
+# tests FOLDER ARGUMENTS…: the tests of a folder, a line for each.
+tests() {
+  cd "$root/$1"
+  # shellcheck disable=SC2016  # awk's
+  go test -trimpath -tags disable_grpc_modules,grpcnotrace -count 1 -v -timeout 30m "${@:2}" . 2>&1 | tee "$state/logs/test.log" |
+    awk '/^ *--- / { sub(/^Test/, "", $3); print $3, $2 == "PASS:" ? "pass" : $2 == "SKIP:" ? "SKIP" : "FAIL"; fflush() }' || {
+    grep -vE '^(=== |ok|PASS)' "$state/logs/test.log" >&2
+    exit 1
+  }
 }
+tests tests/cluster "$@"
+tests runner/kubernetes "$@"

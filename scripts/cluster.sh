@@ -5,22 +5,29 @@
 #   cluster.sh kubectl …      as the administrator; helm … likewise
 #   cluster.sh stop|start X   a component or a node (node-1, node-2) that fails, and comes back
 #   cluster.sh status         a line for each part
-#   cluster.sh down           ends all, and leaves nothing but .cluster/bin and .cluster/logs
+#   cluster.sh down           ends all, and leaves nothing but what was built, and the logs
+# CLUSTER=1 (to 9) is another one beside it, with its own networks, in .cluster-1.
 # etcd and the control plane are processes of the host; each node has its own namespaces and files.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-readonly cluster=$root/.cluster
+readonly which=${CLUSTER:-0}
+[[ $which =~ ^[0-9]$ ]] || die "CLUSTER is 0 to 9"
+cluster=$root/.cluster
+[ "$which" = 0 ] || cluster+=-$which
+readonly cluster
 readonly module=$root/tests/cluster
 readonly nodes=(node-1 node-2)
 readonly control=(etcd apiserver controller-manager scheduler)
 
-# 10.87: the machines. 10.88: the pods. 10.89: the Services.
-readonly bridge=nbc0 api=10.87.0.1 port=6443
-readonly pods=10.88.0.0/16 services=10.89.0.0/16 first_service=10.89.0.1
-readonly cgroups=notebox-cluster                      # below each controller
-readonly etcd=127.0.0.1:23790 etcd_peers=127.0.0.1:23800 # not those of an etcd that is there
+# Of the networks' names the first part: 10.87 the machines, 10.88 the pods, 10.89 the Services, and
+# the next cluster's after them.
+readonly machines=10.$((87 + 3 * which)) pods=10.$((88 + 3 * which)) services=10.$((89 + 3 * which))
+readonly bridge=nbc$which api=$machines.0.1 port=6443 dns=$services.0.10
+readonly cgroups=notebox-cluster-$which # below each controller
+# Not the ports of an etcd that is there.
+readonly etcd=127.0.0.1:$((23790 + which)) etcd_peers=127.0.0.1:$((23800 + which))
 readonly stop_seconds=10                              # etcd closes its files; then it is killed
 
 # What the kubelet sets for the whole machine, and `down` sets back.
@@ -28,7 +35,8 @@ readonly sysctls=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic
   kernel.keys.root_maxkeys kernel.keys.root_maxbytes)
 
 number() { echo "${1#node-}"; }
-address() { echo "10.87.$(number "$1").2"; }
+address() { echo "$machines.$(number "$1").2"; }
+cable() { echo "$bridge-$(number "$1")"; } # its end at the host
 is_node() { [[ " ${nodes[*]} " = *" $1 "* ]]; }
 
 # pid_of NAME prints the process of a part, and fails if it does not run. A number that another
@@ -58,39 +66,30 @@ launch() {
     exec "$@" >>"$log" 2>&1 </dev/null 9>&-' sh "$cluster/run/$name.pid" "$cluster/logs/$name.log" "$@"
 }
 
+# launch_in NODE NAME CMD…: in a node, if it does not run there.
 launch_in() {
   local node=$1 name=$2
   shift 2
+  if pid_of "$node-$name" >/dev/null; then return; fi
   launch "$node-$name" nsenter --target "$(pid_of "$node")" --mount --net --pid --uts --ipc -- "$@"
 }
 
 # --- what is built ---------------------------------------------------------------------------
 
 # A build is named after all that is in it.
-bin=$cluster/bin/$(cd "$module" && find . -type f \( -name '*.go' -o -name 'go.*' \) ! -name '*_test.go' -print0 |
-  sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-16)
+bin=$root/.cluster/bin/$( (cat "$root/scripts/cluster/build.sh"; cd "$module"
+  find . -type f \( -name '*.go' -o -name 'go.*' \) ! -name '*_test.go' -print0 | sort -z | xargs -0 sha256sum) |
+  sha256sum | cut -c 1-16)
 readonly bin
 
-# version_flags prints what Kubernetes' own build gives the linker, so that it knows its version.
-version_flags() {
-  local version package
-  version=$(cd "$module" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
-  for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-    printf ' -X %s.gitVersion=%s -X %s.gitMajor=%s -X %s.gitMinor=%s -X %s.gitTreeState=clean' \
-      "$package" "$version" "$package" "$(cut -d. -f1 <<<"${version#v}")" "$package" "$(cut -d. -f2 <<<"$version")" "$package"
-  done
-}
-
 build() {
-  local flags
   if [ -e "$bin/done" ]; then return; fi
   command -v go >/dev/null || die "go is missing: install it (https://go.dev/doc/install)"
-  say "building Kubernetes (log: $cluster/logs/build.log)"
-  rm -rf -- "${cluster:?}/bin"
   mkdir -p "$bin" "$cluster/logs"
-  flags=$(version_flags)
-  (cd "$module" && CGO_ENABLED=0 GOFLAGS='-trimpath -tags=disable_grpc_modules,grpcnotrace' \
-    try go build -ldflags "-s$flags" -o "$bin/" ./cluster ./pause ./coredns helm.sh/helm/v3/cmd/helm) >"$cluster/logs/build.log" 2>&1 9>&- ||
+  # A cluster may still run of the one before.
+  find "$root/.cluster/bin" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn | tail -n +3 | cut -d' ' -f2- | xargs rm -rf --
+  say "building Kubernetes (log: $cluster/logs/build.log)"
+  "$root/scripts/cluster/build.sh" "$bin" >"$cluster/logs/build.log" 2>&1 9>&- ||
     { tail -n 20 "$cluster/logs/build.log" >&2; die "it cannot be built"; }
   touch "$bin/done"
 }
@@ -147,7 +146,7 @@ start_apiserver() {
   # Debian's etcd cannot say how far a watch is, which this gate asks in vain.
   launch apiserver "$bin/cluster" apiserver --etcd-servers "http://$etcd" --feature-gates SizeBasedListCostEstimate=false \
     --bind-address "$api" --advertise-address "$api" --secure-port "$port" \
-    --service-cluster-ip-range "$services" --allow-privileged \
+    --service-cluster-ip-range "$services.0.0/16" --allow-privileged \
     --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction --anonymous-auth=false \
     --client-ca-file "$pki/ca.crt" --tls-cert-file "$pki/apiserver.crt" --tls-private-key-file "$pki/apiserver.key" \
     --kubelet-preferred-address-types InternalIP --kubelet-certificate-authority "$pki/ca.crt" \
@@ -163,12 +162,13 @@ start_apiserver() {
 start_controller-manager() {
   # A lost node is seen after 16 s, not 50, so that a test need not wait.
   launch controller-manager "$bin/cluster" controller-manager --kubeconfig "$cluster/pki/controller-manager.kubeconfig" \
-    --use-service-account-credentials --leader-elect=false --node-monitor-grace-period 16s \
+    --secure-port 0 --use-service-account-credentials --leader-elect=false --node-monitor-grace-period 16s \
     --service-account-private-key-file "$cluster/pki/tokens.key" --root-ca-file "$cluster/pki/ca.crt"
 }
 
 start_scheduler() {
-  launch scheduler "$bin/cluster" scheduler --kubeconfig "$cluster/pki/scheduler.kubeconfig" --leader-elect=false
+  launch scheduler "$bin/cluster" scheduler --kubeconfig "$cluster/pki/scheduler.kubeconfig" \
+    --secure-port 0 --leader-elect=false
 }
 
 # --- the nodes -------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ start_node() {
   cat >"$cluster/$name/cni.conflist" <<EOF
 {"cniVersion": "0.4.0", "name": "notebox", "plugins": [
   {"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
-   "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.$(number "$name").0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+   "ipam": {"type": "host-local", "ranges": [[{"subnet": "$pods.$(number "$name").0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 EOF
   for controller in /sys/fs/cgroup/*/; do
@@ -194,11 +194,10 @@ EOF
   done
   rm -f "$cluster/run/$name.pid"
   NOTEBOX_CLUSTER=$cluster setsid --fork unshare --net --mount --pid --uts --ipc --fork \
-    sh "$root/scripts/cluster/node.sh" "$name" "$cluster" "$name.pid" "${bin#"$cluster"/}/pause" \
+    sh "$root/scripts/cluster/node.sh" "$name" "$cluster" "$bin" \
     >>"$cluster/logs/$name.log" 2>&1 </dev/null 9>&-
   soon pid_of "$name" >/dev/null
   connect "$name"
-  launch_in "$name" containerd containerd --config /run/notebox/containerd.toml
 }
 
 # connect NODE: a cable to the host, and one to each other node. The host's bridge has no part in
@@ -206,14 +205,14 @@ EOF
 connect() {
   local name=$1 n other pid
   n=$(number "$name")
-  ip link add "nbc$n" type veth peer name eth0 netns "$(pid_of "$name")"
-  ip addr add "10.87.$n.1/24" dev "nbc$n"
-  ip link set "nbc$n" up
-  ip route replace "10.88.$n.0/24" via "10.87.$n.2"
-  ip route replace "$services" via "10.87.$n.2" metric "$n" # any node that is there
-  in_node "$name" ip addr add "10.87.$n.2/24" dev eth0
+  ip link add "$(cable "$name")" type veth peer name eth0 netns "$(pid_of "$name")"
+  ip addr add "$machines.$n.1/24" dev "$(cable "$name")"
+  ip link set "$(cable "$name")" up
+  ip route replace "$pods.$n.0/24" via "$machines.$n.2"
+  ip route replace "$services.0.0/16" via "$machines.$n.2" metric "$n" # any node that is there
+  in_node "$name" ip addr add "$machines.$n.2/24" dev eth0
   in_node "$name" ip link set eth0 up
-  in_node "$name" ip route add default via "10.87.$n.1"
+  in_node "$name" ip route add default via "$machines.$n.1"
   for other in "${nodes[@]}"; do
     if [ "$other" = "$name" ] || ! pid=$(pid_of "$other"); then continue; fi
     ip link add eth1 netns "$(pid_of "$name")" type veth peer name eth1 netns "$pid"
@@ -226,29 +225,30 @@ connect() {
 wire() {
   local n o
   n=$(number "$1") o=$(number "$2")
-  in_node "$1" ip addr add "10.87.100.$n/24" dev eth1
+  in_node "$1" ip addr add "$machines.100.$n/24" dev eth1
   in_node "$1" ip link set eth1 up
-  in_node "$1" ip route replace "10.87.$o.0/24" via "10.87.100.$o"
-  in_node "$1" ip route replace "10.88.$o.0/24" via "10.87.100.$o"
+  in_node "$1" ip route replace "$machines.$o.0/24" via "$machines.100.$o"
+  in_node "$1" ip route replace "$pods.$o.0/24" via "$machines.100.$o"
 }
 
 # import NODE takes an archive of images.
 import() { in_node "$1" ctr --namespace k8s.io images import - >>"$cluster/logs/$1-import.log" 2>&1; }
 
-start_kubelet() {
-  local name=$1 inner=/run/notebox
+start_daemons() {
+  local name=$1 inner=/run/notebox image
+  launch_in "$name" containerd containerd --config "$inner/containerd.toml"
   soon in_node "$name" ctr version >/dev/null
   for image in pause coredns; do import "$name" <"$bin/$image.tar"; done
-  launch_in "$name" kubelet "$inner/${bin#"$cluster"/}/cluster" kubelet --config "$inner/kubelet.yaml" \
+  launch_in "$name" kubelet "$inner-bin/cluster" kubelet --config "$inner/kubelet.yaml" \
     --hostname-override "$name" --node-ip "$(address "$name")" --kubeconfig "$inner/pki/$name.kubeconfig" \
     --tls-cert-file "$inner/pki/$name.crt" --tls-private-key-file "$inner/pki/$name.key" \
-    --cgroup-root "/$cgroups/$name"
+    --cgroup-root "/$cgroups/$name" --cluster-dns "$dns"
   # Of nf_conntrack, nothing is the node's own to set.
-  launch_in "$name" proxy "$inner/${bin#"$cluster"/}/cluster" proxy --kubeconfig "$inner/pki/proxy.kubeconfig" \
-    --hostname-override "$name" --proxy-mode nftables --cluster-cidr "$pods" --detect-local-mode ClusterCIDR \
+  launch_in "$name" proxy "$inner-bin/cluster" proxy --kubeconfig "$inner/pki/proxy.kubeconfig" \
+    --hostname-override "$name" --proxy-mode nftables --cluster-cidr "$pods.0.0/16" --detect-local-mode ClusterCIDR \
     --conntrack-max-per-core 0 --conntrack-min 0 --oom-score-adj 0
-  launch_in "$name" policies "$inner/${bin#"$cluster"/}/cluster" policies \
-    --kubeconfig "$inner/pki/policies.kubeconfig" --node "$name" --services "$services"
+  launch_in "$name" policies "$inner-bin/cluster" policies \
+    --kubeconfig "$inner/pki/policies.kubeconfig" --node "$name" --services "$services.0.0/16"
 }
 
 # --- up and down -----------------------------------------------------------------------------
@@ -256,23 +256,26 @@ start_kubelet() {
 admin() { "$bin/cluster" kubectl --kubeconfig "$cluster/pki/admin.kubeconfig" "$@"; }
 
 start() {
-  if pid_of "$1" >/dev/null; then return; fi
   if is_node "$1"; then
-    start_node "$1"
-    start_kubelet "$1"
+    pid_of "$1" >/dev/null || start_node "$1"
+    start_daemons "$1"
   else
-    "start_$1"
+    pid_of "$1" >/dev/null || "start_$1"
   fi
 }
 
 # stop NAME: a node has its power cut, and so has a component, but etcd, which keeps what is in it.
 stop() {
-  local pid end=$((SECONDS + stop_seconds))
+  local pid daemon end=$((SECONDS + stop_seconds))
   pid=$(pid_of "$1") || return 0
   if [ "$1" = etcd ]; then kill "$pid"; else kill -KILL "$pid"; fi
   while pid_of "$1" >/dev/null; do
     if [ "$SECONDS" -ge "$end" ]; then kill -KILL "$pid"; fi
     sleep 0.05
+  done
+  if ! is_node "$1"; then return; fi
+  for daemon in containerd kubelet proxy policies; do
+    while pid_of "$1-$daemon" >/dev/null; do sleep 0.05; done # these see that theirs died
   done
 }
 
@@ -280,11 +283,14 @@ up() {
   local name addresses=()
   build
   prepare
+  if [ ! -d "$cluster/run" ] && ip link show "$bridge" >/dev/null 2>&1; then
+    die "cluster $which of this machine runs already, from another folder: CLUSTER=1 is another"
+  fi
   mkdir -p "$cluster/run" "$cluster/logs"
   cp "$module/config/kubelet.yaml" "$module/config/containerd.toml" "$cluster/"
   [ -e "$cluster/sysctl" ] || sysctl "${sysctls[@]}" >"$cluster/sysctl"
   for name in "${nodes[@]}"; do addresses+=(--node "$name=$(address "$name")"); done
-  "$bin/cluster" pki "$cluster/pki" --server "$api" --port "$port" --service-ip "$first_service" "${addresses[@]}"
+  "$bin/cluster" pki "$cluster/pki" --server "$api" --port "$port" --service-ip "$services.0.1" "${addresses[@]}"
   if ! ip link show "$bridge" >/dev/null 2>&1; then
     ip link add "$bridge" type bridge
     ip addr add "$api/32" dev "$bridge"
@@ -292,7 +298,9 @@ up() {
   fi
   for name in "${control[@]}" "${nodes[@]}"; do start "$name"; done
   soon admin get --raw /readyz >/dev/null
-  soon admin apply -f "$module/config/coredns.yaml" -f "$module/config/policies.yaml" >/dev/null
+  sed "s/DNS_ADDRESS/$dns/" "$module/config/coredns.yaml" >"$cluster/coredns.yaml"
+  soon admin apply -f "$cluster/coredns.yaml" -f "$module/config/policies.yaml" >/dev/null
+  status >/dev/null || { status; die "not all runs: see $cluster/logs"; }
   soon admin get "${nodes[@]/#/node/}" >/dev/null
   admin wait --for=condition=Ready --timeout=120s "${nodes[@]/#/node/}" >/dev/null
   admin -n kube-system rollout status --timeout=120s daemonset/coredns >/dev/null
@@ -307,7 +315,7 @@ down() {
     kill -KILL "$pid" 2>/dev/null || true
   done
   for name in "${nodes[@]}"; do
-    ip link del "nbc$(number "$name")" 2>/dev/null || true # it goes with the node, some time
+    ip link del "$(cable "$name")" 2>/dev/null || true # it goes with the node, some time
   done
   ip link del "$bridge" 2>/dev/null || true
   for controller in /sys/fs/cgroup/*/; do
@@ -315,7 +323,7 @@ down() {
     soon rmdir_all "$controller$cgroups"
   done
   if [ -e "$cluster/sysctl" ]; then sysctl -q -p "$cluster/sysctl"; fi
-  for name in "${nodes[@]}" etcd pki run sysctl kubelet.yaml containerd.toml; do rm -rf -- "${cluster:?}/$name"; done
+  for name in "${nodes[@]}" etcd pki run sysctl kubelet.yaml containerd.toml coredns.yaml; do rm -rf -- "${cluster:?}/$name"; done
 }
 
 rmdir_all() { find "$1" -depth -type d -exec rmdir {} +; }
@@ -346,13 +354,13 @@ case $command in
   kubectl) admin "$@" ;;
   helm) KUBECONFIG=$cluster/pki/admin.kubeconfig "$bin/helm" "$@" ;;
   status) status ;;
-  build) lock cluster; build ;;
+  build) lock cluster-build; build ;;
   up | load | down | start | stop)
     if [ "$(id -u)" != 0 ]; then
       [ "$command" != up ] || build # not as root, whose Go may be another
       exec sudo -E "${BASH_SOURCE[0]}" "$command" "$@"
     fi
-    lock cluster
+    lock "cluster-$which"
     "$command" "$@"
     ;;
   *) die "usage: $0 up|down|load IMAGE…|kubectl …|helm …|start X|stop X|status|build" ;;

@@ -191,12 +191,17 @@ func (r release) pods() []core.Pod {
 	return all.Items
 }
 
-// address is of the Service.
+// addressOf is a Service's.
+func (c cluster) addressOf(namespace, name string) string {
+	c.Helper()
+	service, err := c.client.CoreV1().Services(namespace).Get(c.Context(), name, meta.GetOptions{})
+	require.NoError(c, err)
+	return service.Spec.ClusterIP
+}
+
 func (r release) address() string {
 	r.Helper()
-	service, err := r.client.CoreV1().Services(r.namespace).Get(r.Context(), releaseName, meta.GetOptions{})
-	require.NoError(r, err)
-	return service.Spec.ClusterIP
+	return r.addressOf(r.namespace, releaseName)
 }
 
 // post calls the API on a connection of its own, and returns the status and what it says.
@@ -381,11 +386,19 @@ func TestChartPodForEachSandbox(t *testing.T) {
 	sandboxes := c.namespace + "-sandboxes"
 	registry, _, found := strings.Cut(i.jupyter, "notebox/jupyter:")
 	require.True(t, found && registry == "", "an image of this machine's")
+	restricted := []byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)
+	_, err := c.client.CoreV1().Namespaces().Patch(t.Context(), c.namespace, "application/merge-patch+json", restricted, meta.PatchOptions{})
+	require.NoError(t, err)
 	r := c.install("--set", strings.Join([]string{
 		"engine=kubernetes", "image=" + i.service, "imagePullPolicy=Never", "sandboxes.namespace=" + sandboxes,
 		"pool.python=1", "settings.cpus=0.5", "settings.start-timeout=3m",
 	}, ","))
 	require.Equal(t, "2\n", r.prints(r.address(), map[string]any{"code": "print(1 + 1)"}))
+	require.Equal(t, "no network\n", r.prints(r.address(), map[string]any{"code": fmt.Sprintf(`import os, socket
+for address in (%q, 80), (%q, 443), (%q, 53):
+    try: socket.create_connection(address, 2); print(address)
+    except OSError: pass
+print("no network")`, r.address(), c.addressOf("default", "kubernetes"), c.addressOf("kube-system", "kube-dns"))}))
 	t.Cleanup(func() { // of a test that fails
 		err := c.client.CoreV1().Namespaces().Delete(context.Background(), sandboxes, meta.DeleteOptions{})
 		require.NoError(t, client404(err))

@@ -2,6 +2,7 @@
 package cluster_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -98,7 +98,9 @@ func (c cluster) pod(name, node, command string) *core.Pod {
 			TerminationGracePeriodSeconds: new(int64),
 			Containers: []core.Container{{
 				Name: "main", Image: image, ImagePullPolicy: core.PullNever,
-				Command: []string{"bash", "-c", command}, Stdin: true,
+				Command: []string{"bash", "-c", command},
+				// Else the end of what is sent ends what is heard.
+				Stdin: true, StdinOnce: true,
 			}},
 		},
 	}, meta.CreateOptions{})
@@ -156,7 +158,7 @@ func TestAttachBothWays(t *testing.T) {
 	c := open(t)
 	for i, node := range nodes {
 		name := "attach-" + node
-		c.pod(name, node, `read -r line; echo "heard $line"; echo aside >&2`)
+		c.pod(name, node, `while read -r line; do echo "heard $line"; echo aside >&2; done`)
 		c.reaches(name, core.PodRunning)
 		url := c.client.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.namespace).Name(name).
 			SubResource("attach").VersionedParams(&core.PodAttachOptions{Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
@@ -168,12 +170,27 @@ func TestAttachBothWays(t *testing.T) {
 			executor, err = remotecommand.NewSPDYExecutor(c.config, http.MethodPost, url)
 		}
 		require.NoError(t, err)
-		var stdout, stderr bytes.Buffer
-		require.NoError(t, executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{
-			Stdin: strings.NewReader("this\n"), Stdout: &stdout, Stderr: &stderr,
-		}))
-		require.Equal(t, "heard this\n", stdout.String())
-		require.Equal(t, "aside\n", stderr.String())
+		// A conversation: what a container says just before its end, attach may lose.
+		stdin, say := io.Pipe()
+		hear, stdout := io.Pipe()
+		var stderr bytes.Buffer
+		ended := make(chan error, 1)
+		go func() {
+			ended <- executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: stdin, Stdout: stdout, Stderr: &stderr})
+			stdout.Close()
+		}()
+		lines := bufio.NewReader(hear)
+		for _, word := range []string{"this", "and that"} {
+			_, err := fmt.Fprintln(say, word)
+			require.NoError(t, err)
+			line, err := lines.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "heard "+word+"\n", line)
+		}
+		say.Close()
+		require.NoError(t, <-ended)
+		require.Contains(t, stderr.String(), "aside\n")
+		c.reaches(name, core.PodSucceeded)
 	}
 }
 

@@ -21,7 +21,8 @@ func (p *program) openEngine(ctx context.Context) ([]environments.Environment, e
 		return nil, err
 	}
 	p.settings.useImage(all)
-	ctx, cancel := context.WithTimeout(ctx, reapTimeout)
+	// Of all, with the waits for a container beside the service and for the probe of cells.
+	ctx, cancel := context.WithTimeout(ctx, reapTimeout+2*p.settings.startTimeout)
 	defer cancel()
 	switch p.settings.engine {
 	case engineKubernetes:

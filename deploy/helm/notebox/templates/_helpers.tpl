@@ -85,6 +85,7 @@ none of that. docs/kubernetes.md has more.
 {{- if $v.linkKeys.existingSecret }}{{ $_ := set $all "link-keys" "/etc/notebox/link-keys/link-keys" }}{{ end }}
 {{- if eq $v.engine "kubernetes" }}
 {{- $_ := set $all "kubernetes-namespace" (include "notebox.sandboxes" .) }}
+{{- $_ := set $all "probe-every" "5m" }}{{/* each probe takes a pod */}}
 {{- if $v.sandboxes.runtimeClass }}{{ $_ := set $all "kubernetes-runtime-class" $v.sandboxes.runtimeClass }}{{ end }}
 {{- if $v.sandboxes.registry }}{{ $_ := set $all "kubernetes-registry" $v.sandboxes.registry }}{{ end }}
 {{- end }}

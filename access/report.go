@@ -80,6 +80,7 @@ func (t *together) report(renew bool) {
 func (t *together) account(renew bool) (r *Report, all bool, done chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.turn()
 	all = t.again
 	r = &Report{Service: t.service, Day: t.day, Owners: map[string]*Account{}}
 	for owner, s := range t.owners {

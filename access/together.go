@@ -33,6 +33,7 @@ type together struct {
 	seen     time.Time     // when
 	down     bool          // the last call has failed
 	again    bool          // the store may have lost what it was told
+	met      bool          // the store has answered once
 	day      time.Time     // the store's
 	ahead    time.Duration // of the store's clock before this one
 	reported chan struct{} // closed when what is said now was reported, or could not be
@@ -243,6 +244,7 @@ func (t *together) end(r *Run) {
 func (t *together) charge(c *Caller, cpu time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.turn()
 	if s := t.owners[c.owner]; s.limits.CPUPerDay > 0 && cpu > 0 {
 		s.charged += cpu
 	}
@@ -251,6 +253,7 @@ func (t *together) charge(c *Caller, cpu time.Duration) {
 // spentBy returns how long an owner has no CPU time. What the store does not know yet is
 // taken for every service's, while it does not answer. t.mu is held.
 func (t *together) spentBy(s *shared) time.Duration {
+	t.turn()
 	own := s.charged - s.sent
 	if t.down {
 		own *= time.Duration(len(t.services))
@@ -266,16 +269,25 @@ func (t *together) dayLeft() time.Duration {
 	return max(t.day.Add(day).Sub(t.now().Add(t.ahead)), minRetry)
 }
 
-// learn follows the store's clock. A day's end forgets what was used. t.mu is held.
+// learn follows the store's clock. t.mu is held.
 func (t *together) learn(now time.Time) {
 	t.ahead = now.Sub(t.now())
-	today := now.UTC().Truncate(day)
-	if today.Equal(t.day) {
-		return
-	}
-	t.day = today
-	for _, s := range t.owners {
-		s.charged, s.sent, s.known = 0, 0, 0
+	t.turn()
+	t.met = true
+}
+
+// turn begins a new day if it is one at the store, as far as its clock is known: what was used
+// is forgotten. A clock that is set back gives nobody a second budget. t.mu is held.
+func (t *together) turn() {
+	today := t.now().Add(t.ahead).UTC().Truncate(day)
+	switch {
+	case today.After(t.day):
+		for _, s := range t.owners {
+			s.charged, s.sent, s.known = 0, 0, 0
+		}
+		t.day = today
+	case !t.met || t.day.Sub(today) > day:
+		t.day = today
 	}
 }
 

@@ -153,3 +153,13 @@ func TestCallsOfARun(t *testing.T) {
 		})
 	}
 }
+
+// TestIdle: a service that nobody calls reports every five seconds, and no more.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	one := begin(t, 1, storagetest.Redis(t).URL(t), access.Limits{RunsAtOnce: 1, RequestsPerMinute: 10})[0]
+	time.Sleep(2 * time.Second) // its first reports
+	before := one.sharing(t).Calls
+	time.Sleep(2 * access.Lease / 3)
+	require.InDelta(t, 2, float64(one.sharing(t).Calls-before), 1)
+}

@@ -171,7 +171,17 @@ func (t *together) fail(err error) {
 	if t.down {
 		return
 	}
-	t.down = true
+	t.down, t.since = true, t.now()
+	for _, s := range t.owners {
+		s.most = len(s.runs)
+		taken := s.taken
+		if t.now().Sub(s.told) > slowTime { // nobody knows now
+			taken = s.most
+		}
+		if free := s.limits.RunsAtOnce - taken; free > 0 {
+			s.most += t.part(Limits{RunsAtOnce: free}).RunsAtOnce
+		}
+	}
 	t.log.Warn("the store of limits does not answer: this service holds its part of each limit by itself", "services", len(t.services), "error", err)
 }
 

@@ -34,6 +34,7 @@ type Asked struct {
 type Told struct {
 	Full, Spent bool
 	CPU         time.Duration // that all services have charged on this day, if it was looked at
+	Taken       int           // places, this one too, if it was asked for
 	Now         time.Time
 }
 

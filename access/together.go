@@ -15,6 +15,11 @@ import (
 // than a millisecond; a caller does not notice the bound.
 const callTime = 50 * time.Millisecond
 
+// slowTime is how long a store that does not answer may only be slow, and the other services
+// go on with it. Until then a service takes no more places than it had, and its part of those
+// that were free: its whole part may be in others' hands.
+const slowTime = 2 * time.Second
+
 // together counts with other services at a Store, and holds this service's part of each limit
 // beside that: its meters have the part, and count what the store allows too. While the store
 // does not answer, they decide.
@@ -32,6 +37,7 @@ type together struct {
 	services []string      // that were there at last, sorted
 	seen     time.Time     // when
 	down     bool          // the last call has failed
+	since    time.Time     // when
 	again    bool          // the store may have lost what it was told
 	met      bool          // the store has answered once
 	day      time.Time     // the store's
@@ -45,6 +51,8 @@ type shared struct {
 	limits Limits // of all services together
 	runs   map[*Run]bool
 	ended  map[string]time.Time // places that the store may still have
+	taken  int                  // places that all services had at last
+	most   int                  // runs here as long as the store may only be slow
 
 	// CPU time of the day: charged here, of which the store knows sent; and what it told of all.
 	charged, sent, known time.Duration
@@ -67,7 +75,7 @@ func (t *together) limit(owner string, m *meter, l Limits) {
 	defer t.mu.Unlock()
 	s := t.owners[owner]
 	if s == nil {
-		s = &shared{meter: m, runs: map[*Run]bool{}, ended: map[string]time.Time{}}
+		s = &shared{meter: m, runs: map[*Run]bool{}, ended: map[string]time.Time{}, most: t.part(l).RunsAtOnce}
 		t.owners[owner] = s
 	}
 	s.limits = l
@@ -158,9 +166,13 @@ func (t *together) begins(c *Caller, a Asked) (told Told, ok bool) {
 		s.ended[a.Place] = t.now() // it may have been taken
 	case ok:
 		t.learn(told.Now)
-		if a.CPUPerDay > 0 {
-			s.known, s.told = told.CPU, t.now()
+		if a.Place != "" {
+			s.taken = told.Taken
 		}
+		if a.CPUPerDay > 0 {
+			s.known = told.CPU
+		}
+		s.told = t.now()
 	}
 	return told, ok
 }
@@ -192,9 +204,14 @@ func (t *together) begin(r *Run) full {
 		}
 	}
 	t.mu.Lock()
-	f := full{cpu: t.spentBy(t.owners[c.owner]), most: l.RunsAtOnce}
+	s := t.owners[c.owner]
+	f := full{cpu: t.spentBy(s), most: l.RunsAtOnce}
+	hold := l.RunsAtOnce > 0 && t.now().Sub(t.since) < slowTime && len(s.runs) >= s.most
 	t.mu.Unlock()
-	if f.cpu > 0 {
+	if hold {
+		f.runs = minRetry
+	}
+	if f.cpu > 0 || hold {
 		return f
 	}
 	if f.runs, _ = c.meter.begin(r, r.begun); f.runs == 0 {

@@ -32,6 +32,8 @@ func TestOutage(t *testing.T) {
 	}
 
 	server.Stop(t)
+	requireState(t, all, access.SharingDown)
+	time.Sleep(2500 * time.Millisecond) // until then it might only be slow
 	var runs []*access.Run
 	for _, s := range all {
 		runs = append(runs, s.places(t, 11)...)

@@ -53,19 +53,21 @@ if amount < 1 then return math.ceil((1 - amount) * 60000000 / most) end
 fill(KEYS[1], amount - 1, at)
 return 0`),
 		// KEYS runs, cpu; ARGV place, runs at once, lease, CPU time a day.
-		// Returns full, spent, CPU time used, now.
+		// Returns full, spent, CPU time used, places taken, now.
 		begin: script(`
-local most, budget, cpu = tonumber(ARGV[2]), tonumber(ARGV[4]), 0
+local most, budget, cpu, taken = tonumber(ARGV[2]), tonumber(ARGV[4]), 0, 0
 if budget > 0 then
   cpu = used(KEYS[2])
-  if cpu >= budget then return {0, 1, cpu, now} end
+  if cpu >= budget then return {0, 1, cpu, 0, now} end
 end
 if most > 0 then
   redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', millis)
-  if redis.call('ZCARD', KEYS[1]) >= most then return {1, 0, cpu, now} end
+  taken = redis.call('ZCARD', KEYS[1])
+  if taken >= most then return {1, 0, cpu, taken, now} end
+  taken = taken + 1
   lease(KEYS[1], ARGV[1], tonumber(ARGV[3]))
 end
-return {0, 0, cpu, now}`),
+return {0, 0, cpu, taken, now}`),
 		// KEYS runs, cpu, requests; ARGV service, lease, day, CPU time, requests left at most, a
 		// minute's, how many places have ended, these, those that are held. Returns CPU time used.
 		settle: script(`

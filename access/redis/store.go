@@ -93,12 +93,12 @@ func (s *Store) Begin(ctx context.Context, a access.Asked) (access.Told, error) 
 	if err != nil {
 		return access.Told{}, err
 	}
-	if len(said) != 4 {
+	if len(said) != 5 {
 		return access.Told{}, fmt.Errorf("begin: %d numbers", len(said))
 	}
 	return access.Told{
 		Full: said[0] == 1, Spent: said[1] == 1,
-		CPU: time.Duration(said[2]) * time.Microsecond, Now: time.UnixMicro(said[3]),
+		CPU: time.Duration(said[2]) * time.Microsecond, Taken: int(said[3]), Now: time.UnixMicro(said[4]),
 	}, nil
 }
 

@@ -38,7 +38,7 @@ func (c *Caller) Request() error {
 	if c == nil {
 		return nil
 	}
-	wait, most := c.meter.request(c.keys.now())
+	wait, most := c.keys.counter.request(c)
 	if wait <= 0 {
 		return nil
 	}
@@ -107,20 +107,16 @@ func (c *Caller) MayUseCPU() error {
 	if c == nil {
 		return nil
 	}
-	return c.cpuLeft(c.keys.now())
+	return c.refusal(full{cpu: c.keys.counter.spent(c)})
 }
 
 // MayBeginRun is BeginRun for a look ahead: it takes no place, and may so be right
-// no more when BeginRun is called.
+// no more when BeginRun is called. It asks no Store: what it refuses is refused for sure.
 func (c *Caller) MayBeginRun() error {
 	if c == nil {
 		return nil
 	}
-	now := c.keys.now()
-	if err := c.cpuLeft(now); err != nil {
-		return err
-	}
-	return c.tooMany(c.meter.room(now))
+	return c.refusal(c.keys.counter.room(c))
 }
 
 // BeginRun takes a place for a run, from before it waits for a sandbox. If it
@@ -129,58 +125,47 @@ func (c *Caller) BeginRun() (*Run, error) {
 	if c == nil {
 		return nil, nil
 	}
-	now := c.keys.now()
-	if err := c.cpuLeft(now); err != nil {
-		return nil, err
-	}
-	r := &Run{caller: c, begun: now}
-	if err := c.tooMany(c.meter.begin(r, now)); err != nil {
+	r := &Run{caller: c, begun: c.keys.now()}
+	if err := c.refusal(c.keys.counter.begin(r)); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-func (c *Caller) cpuLeft(now time.Time) error {
-	l := c.limits.CPUPerDay
-	if l == 0 {
-		return nil
+// refusal is nil if there is room.
+func (c *Caller) refusal(f full) error {
+	switch {
+	case f.cpu > 0:
+		return &Refusal{
+			Reason: ReasonCPU, RetryAfter: f.cpu,
+			Message: fmt.Sprintf("this API key has used its %d CPU-seconds of the day (UTC)", c.limits.CPUPerDay/time.Second),
+		}
+	case f.runs > 0:
+		return &Refusal{
+			Reason: ReasonRuns, RetryAfter: f.runs,
+			Message: fmt.Sprintf("this API key may have %d runs at one time", f.most),
+		}
 	}
-	used, until := c.keys.ledger.usedBy(c.owner)
-	if used < l {
-		return nil
-	}
-	return &Refusal{
-		Reason: ReasonCPU, RetryAfter: max(until.Sub(now), minRetry),
-		Message: fmt.Sprintf("this API key has used its %d CPU-seconds of the day (UTC)", l/time.Second),
-	}
-}
-
-func (c *Caller) tooMany(wait time.Duration, most int) error {
-	if wait <= 0 {
-		return nil
-	}
-	return &Refusal{
-		Reason: ReasonRuns, RetryAfter: wait,
-		Message: fmt.Sprintf("this API key may have %d runs at one time", most),
-	}
+	return nil
 }
 
 // Run is a place that a caller's run has. Its methods may be called on nil.
 type Run struct {
 	caller *Caller
 	begun  time.Time
+	place  string // at a Store; "": it has none there
 }
 
 // Charge adds CPU time to the day's. It may be called several times.
 func (r *Run) Charge(cpu time.Duration) {
 	if r != nil {
-		r.caller.keys.ledger.charge(r.caller.owner, cpu)
+		r.caller.keys.counter.charge(r.caller, cpu)
 	}
 }
 
 // End gives the place back, and may be called again.
 func (r *Run) End() {
 	if r != nil {
-		r.caller.meter.end(r, r.caller.keys.now())
+		r.caller.keys.counter.end(r)
 	}
 }

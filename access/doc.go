@@ -21,8 +21,9 @@
 //
 // Each refusal is a *Refusal: its reason, a message for the caller, and when to come
 // back. A nil *Caller is one without a key on a service without keys: it may do
-// everything. Limits are those of one service process; services that share a store
-// do not share them.
+// everything. Limits are those of one service process, or of all that have the same
+// Store (Options.Store): then this process holds its part of each beside that, and goes by it
+// while the store does not answer.
 //
 // Options.UsageFile keeps the CPU time of the day over restarts; Keys.Watch follows
 // the keys file and writes that one.

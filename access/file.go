@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 )
 
@@ -116,8 +117,11 @@ func (k *Keys) warnOfMode(mode os.FileMode) {
 	}
 }
 
-// Watch follows the file, and writes what the day has used, until ctx ends.
+// Watch follows the file, writes what the day has used, and speaks to the Store, until ctx ends.
 func (k *Keys) Watch(ctx context.Context) {
+	var counting sync.WaitGroup
+	defer counting.Wait()
+	counting.Go(func() { k.counter.watch(ctx) })
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -186,7 +190,7 @@ func (k *Keys) illness(err error) {
 
 // keep writes the ledger, and logs once if that does not work.
 func (k *Keys) keep() {
-	err := k.ledger.save()
+	err := k.counter.save()
 	if err != nil && (k.file == nil || !k.file.unkept) {
 		k.log.Error("the CPU time that API keys have used today is not kept", "error", err)
 	}

@@ -17,16 +17,19 @@ type Options struct {
 	// Await has New and Open take no entries too: nobody may call until the file has a key.
 	// A file that is missing is made.
 	Await bool
+	// Store counts for all services that have it, in the place of this process and UsageFile.
+	// Keys.Watch must run then. nil: limits are this process's.
+	Store Store
 	Log   *slog.Logger     // nil: nothing is logged
 	Now   func() time.Time // nil: time.Now
 }
 
 // Keys are the API keys that may call now. A nil *Keys is a service without keys.
 type Keys struct {
-	now    func() time.Time
-	log    *slog.Logger
-	ledger *ledger
-	file   *file // nil if the keys are of no file
+	now     func() time.Time
+	log     *slog.Logger
+	counter counter
+	file    *file // nil if the keys are of no file
 
 	current atomic.Pointer[register]
 	mu      sync.Mutex
@@ -63,9 +66,14 @@ func New(entries []Entry, o Options) (*Keys, error) {
 			return nil, fmt.Errorf("API keys: %w", err)
 		}
 	}
-	var err error
-	if k.ledger, err = openLedger(o.UsageFile, k.now, k.log); err != nil {
-		return nil, fmt.Errorf("API keys: %w", err)
+	if o.Store != nil {
+		k.counter = openTogether(o.Store, k.now, k.log)
+	} else {
+		ledger, err := openLedger(o.UsageFile, k.now, k.log)
+		if err != nil {
+			return nil, fmt.Errorf("API keys: %w", err)
+		}
+		k.counter = &alone{k.now, ledger}
 	}
 	k.set(entries)
 	return k, nil
@@ -83,7 +91,7 @@ func (k *Keys) set(entries []Entry) {
 			m = newMeter()
 			k.meters[e.Owner] = m
 		}
-		m.limit(k.now(), e.Limits)
+		k.counter.limit(e.Owner, m, e.Limits)
 		c := &Caller{keys: k, name: e.Name, owner: e.Owner, limits: e.Limits, meter: m}
 		for _, s := range e.Secrets {
 			r.bySecret[s] = known{s, c}
@@ -143,9 +151,22 @@ func (k *Keys) Find(key string) (*Caller, bool) {
 	return found.caller, true
 }
 
-// Close writes what the day has used. Nothing is charged after it.
+// Sharing is how limits are held with other services; false if they are this process's.
+func (k *Keys) Sharing() (Sharing, bool) {
+	if k == nil {
+		return Sharing{}, false
+	}
+	t, ok := k.counter.(*together)
+	if !ok {
+		return Sharing{}, false
+	}
+	return t.sharing(), true
+}
+
+// Close writes what the day has used, or gives back what this service has at the Store.
+// Nothing is charged after it.
 func (k *Keys) Close() error {
-	if err := k.ledger.save(); err != nil {
+	if err := k.counter.close(); err != nil {
 		return fmt.Errorf("API keys: %w", err)
 	}
 	return nil

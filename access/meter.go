@@ -63,6 +63,16 @@ func (m *meter) request(now time.Time) (wait time.Duration, most int) {
 	return max(wait, time.Millisecond), m.limits.RequestsPerMinute
 }
 
+// left is how many requests there would be of a whole, if all had as much of it left.
+func (m *meter) left(now time.Time, whole int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.requests == nil {
+		return whole
+	}
+	return int(float64(whole) * max(m.requests.TokensAt(now), 0) / float64(m.requests.Burst()))
+}
+
 // begin takes a place, or returns when there may be one, and the limit.
 func (m *meter) begin(r *Run, now time.Time) (wait time.Duration, most int) {
 	m.mu.Lock()
@@ -80,15 +90,33 @@ func (m *meter) room(now time.Time) (wait time.Duration, most int) {
 	return m.wait(now)
 }
 
-// wait is 0 if there is a place; else until the oldest run has taken as long as
-// runs of this owner do.
+// hold is begin, whatever the limit is.
+func (m *meter) hold(r *Run) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running[r] = true
+}
+
+// wait is 0 if there is a place; else untilEnd.
 func (m *meter) wait(now time.Time) (wait time.Duration, most int) {
 	most = m.limits.RunsAtOnce
 	if most == 0 || len(m.running) < most {
 		return 0, most
 	}
+	return m.untilEnd(now), most
+}
+
+// retry is wait for who was refused a place by others.
+func (m *meter) retry(now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.untilEnd(now)
+}
+
+// untilEnd is until the oldest run has taken as long as runs of this owner do.
+func (m *meter) untilEnd(now time.Time) time.Duration {
 	if m.held == 0 {
-		return firstRetry, most
+		return firstRetry
 	}
 	oldest := now
 	for other := range m.running {
@@ -96,7 +124,7 @@ func (m *meter) wait(now time.Time) (wait time.Duration, most int) {
 			oldest = other.begun
 		}
 	}
-	return min(max(m.held-now.Sub(oldest), minRetry), maxRetry), most
+	return min(max(m.held-now.Sub(oldest), minRetry), maxRetry)
 }
 
 func (m *meter) end(r *Run, now time.Time) {

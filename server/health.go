@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"notebox/access"
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/runner/pool"
@@ -136,6 +137,8 @@ type readyReply struct {
 	Status    string      `json:"status"`
 	Pool      *pool.Stats `json:"pool,omitempty"`
 	Isolation *Isolation  `json:"isolation,omitempty"`
+	// Limits of keys hold by parts, and the service is ready, if their store is down.
+	Limits *access.Sharing `json:"limits,omitempty"`
 }
 
 // readyz answers GET /readyz: code could be run now. It asks for no place to run,
@@ -152,6 +155,9 @@ func (s *Server) readyz(c echo.Context) error {
 		}
 		if s.isolation.Kind != "" {
 			answer.Isolation = &s.isolation
+		}
+		if limits, shared := s.Keys.Sharing(); shared {
+			answer.Limits = &limits
 		}
 	}
 	return web.WriteJSON(c, http.StatusOK, echo.MIMEApplicationJSON, answer)

@@ -5,15 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"notebox/access"
+	"notebox/access/redis"
 	"notebox/runner"
 	"notebox/runner/pool"
 	"notebox/server/native"
+	"notebox/storage/storagetest"
 )
 
 func TestReadyz(t *testing.T) {
@@ -105,4 +109,27 @@ func TestIsolationIsForCallers(t *testing.T) {
 	require.Contains(t, string(open.get("/readyz").body), shown)
 	require.NotContains(t, string(closed.get("/readyz").body), "isolation")
 	require.Contains(t, string(closed.call(http.MethodGet, "/readyz", "X-API-Key", "one").body), shown)
+}
+
+// TestLimitsOfSeveralServices: a store that is down is said to callers, and the service is ready.
+func TestLimitsOfSeveralServices(t *testing.T) {
+	server := storagetest.Redis(t)
+	store, err := redis.Open(server.URL(t))
+	require.NoError(t, err)
+	defer store.Close()
+	keys, err := access.New([]access.Entry{access.PlainEntry("one")}, access.Options{Store: store})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go keys.Watch(ctx)
+	s := newService(t, func(c *Config) { c.Keys = keys })
+	ready := func() answer { return s.call(http.MethodGet, "/readyz", "X-API-Key", "one") }
+	require.JSONEq(t, `{"status":"ready","limits":{"store":"ok","services":1}}`, string(ready().body))
+	require.JSONEq(t, `{"status":"ready"}`, string(s.get("/readyz").body))
+	server.Stop(t)
+	require.Eventually(t, func() bool {
+		r := ready()
+		require.Equal(t, http.StatusOK, r.StatusCode)
+		return strings.Contains(string(r.body), `"limits":{"store":"down","services":1}`)
+	}, 20*time.Second, 50*time.Millisecond)
 }

@@ -39,6 +39,7 @@ type settings struct {
 	fleeting          bool   // sandboxes end with this process
 	layers            string // whose packages are used; "": the service's own
 	apiKeysFile       string
+	keyLimits         string // where services count together; "": each alone
 	firstKey          bool
 	noAuth            bool
 	allowOrigins      list
@@ -117,6 +118,7 @@ func (s *settings) registerFirst(f *flag.FlagSet) {
 func (s *settings) registerRequests(f *flag.FlagSet) {
 	s.maxBody, s.maxUpload = server.DefaultMaxBody, executor.DefaultMaxUpload
 	f.BoolVar(&s.firstKey, "first-key", false, "Start also if the file of --api-keys-file is missing or empty, and let nobody in until notebox key has put the first key there.")
+	f.StringVar(&s.keyLimits, "limits", "", "Hold the limits of API keys over all services that have this `URL` of a Redis or Valkey: redis://user:password@host:6379/0?prefix=notebox, or rediss:// with TLS; prefix is the deployment's own. (default: each service holds them alone)")
 	f.BoolVar(&s.noAuth, "no-auth", false, "Serve everybody without API keys, even on an address other than loopback.")
 	f.Var(&s.allowOrigins, "allow-origin", "Let web pages of these `origins` call, with commas between them.")
 	f.Var(&s.fetchAllow, "fetch-allow", "Let files[].url name these private `hosts`, with commas between them.")

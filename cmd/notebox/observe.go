@@ -96,6 +96,7 @@ func (p *program) observe(cfg *server.Config, admission *admission.Admission, al
 		Runs:         func() (int, int) { return admission.Running(), admission.Waiting() },
 		Environments: names,
 		Isolation:    p.isolation,
+		Limits:       p.keys.Sharing,
 	}
 	if p.cells != nil {
 		sources.Cells = p.cells.Stats

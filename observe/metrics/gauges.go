@@ -16,6 +16,7 @@ type gauges struct {
 	sessions, opened, ended                   *prometheus.Desc
 	layers, layerBytes, installing            *prometheus.Desc
 	cellGauges
+	limitGauges
 }
 
 func newGauges(s Sources) *gauges {
@@ -36,6 +37,8 @@ func newGauges(s Sources) *gauges {
 		installing: desc("installs_running", "Sets of packages that are being installed."),
 		ended:      desc("sessions_ended_total", "Sessions that ended, by reason.", "reason"),
 		cellGauges: newCellGauges(desc),
+
+		limitGauges: newLimitGauges(desc),
 	}
 }
 
@@ -61,6 +64,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	g.collectCells(out, put, pool)
 	g.collectSessions(out, put)
 	g.collectPackages(out, put)
+	g.collectLimits(out, put)
 }
 
 func (g *gauges) collectPackages(out chan<- prometheus.Metric, put func(*prometheus.Desc, int, ...string)) {

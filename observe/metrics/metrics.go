@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"notebox/access"
 	"notebox/dependencies"
 	"notebox/runner"
 	"notebox/runner/cells"
@@ -29,13 +30,15 @@ const readTime = 10 * time.Second
 const readAtOnce = 4
 
 // Sources are asked when somebody reads the metrics. None may wait; all must be set, but
-// for Sessions, Packages and Cells if there are none.
+// for Sessions, Packages, Cells and Limits if there are none.
 type Sources struct {
 	Pool     func() pool.Stats
 	Runs     func() (running, waiting int)
 	Sessions func() session.Stats
 	Packages func() dependencies.Stats // nil if requests can have none
 	Cells    func() cells.Stats        // nil if runs have none
+	// Limits tells how limits hold over several services; nil if there are no keys.
+	Limits func() (access.Sharing, bool)
 	// Isolation is what runs have, which does not change.
 	Isolation server.Isolation
 	// Environments are the names that runs can have as their environment; another

@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
+	"notebox/access"
 	"notebox/observe/metrics"
 	"notebox/runner"
 	"notebox/runner/cells"
@@ -31,6 +32,9 @@ func newMetrics() *metrics.Metrics {
 		},
 		Isolation: server.Isolation{Kind: "container", MissingWall: "proc"},
 		Runs:      func() (int, int) { return 4, 7 },
+		Limits: func() (access.Sharing, bool) {
+			return access.Sharing{Store: access.SharingDown, Services: 3, Calls: 10, Failed: 2}, true
+		},
 		Sessions: func() session.Stats {
 			return session.Stats{Open: 7, Running: 1, Idle: 5, Opened: 10, Ended: map[runner.GoneReason]int{runner.GoneIdle: 3}}
 		},
@@ -117,6 +121,8 @@ func TestHandler(t *testing.T) {
 		`notebox_cells{state="waiting"} 2` + "\n", `notebox_cells{state="in_use"} 7` + "\n", "notebox_workers_lost_total 3\n",
 		`notebox_workers{state="used"} 2` + "\n", `notebox_workers{state="spare"} 1` + "\n", `notebox_workers{state="starting"} 0` + "\n",
 		`notebox_cells_memory_bytes{kind="charged"} 7.340032e+06` + "\n", `notebox_workers_memory_bytes{kind="pss"} 1.048576e+06` + "\n",
+		`notebox_limits_store{state="ok"} 0` + "\n", `notebox_limits_store{state="down"} 1` + "\n", "notebox_limits_services 3\n",
+		`notebox_limits_store_calls_total{result="ok"} 8` + "\n", `notebox_limits_store_calls_total{result="failed"} 2` + "\n",
 		`notebox_isolation{kind="container"} 1` + "\n", `notebox_missing_walls{wall="proc"} 1` + "\n", `notebox_missing_walls{wall="seccomp"} 0` + "\n",
 		`notebox_sessions{state="running"} 2` + "\n", `notebox_sessions{state="idle"} 5` + "\n", `notebox_pool_sandboxes{state="session"} 7` + "\n",
 		"notebox_sessions_opened_total 10\n", `notebox_sessions_ended_total{reason="idle"} 3` + "\n", `notebox_sessions_ended_total{reason="lost"} 0` + "\n",

@@ -44,6 +44,7 @@ type Server struct {
 	port      int
 	name      string
 	command   func(port int) *exec.Cmd
+	answers   func() error                    // nil: it answers over HTTP
 	stopping  func(ctx context.Context) error // while it still runs
 	started   func(ctx context.Context) error // when it answers again
 	variables map[string]string
@@ -150,12 +151,20 @@ func (s *Server) run(t testing.TB) bool {
 		close(p.ended)
 	}()
 	s.running = p
-	client := &http.Client{Timeout: 5 * time.Second}
-	defer client.CloseIdleConnections()
+	answers := s.answers
+	if answers == nil {
+		client := &http.Client{Timeout: 5 * time.Second}
+		defer client.CloseIdleConnections()
+		answers = func() error {
+			reply, err := client.Get(s.Endpoint + "/")
+			if err != nil {
+				return err
+			}
+			return reply.Body.Close()
+		}
+	}
 	for end := time.Now().Add(startTimeout); time.Now().Before(end); {
-		reply, err := client.Get(s.Endpoint + "/")
-		if err == nil {
-			_ = reply.Body.Close()
+		if answers() == nil {
 			return p.alive(t)
 		}
 		select {

@@ -16,7 +16,7 @@ import (
 
 // An id is as long as a ULID, of its 26 characters, and sorts by time as one:
 //
-//	10  time of its making, in milliseconds
+//	10  time of its making, in milliseconds; a service makes one id of each
 //	 4  random
 //	 6  MAC over the above and the address of its service
 //	 6  MAC over all of the above, what it is an id of, and whose
@@ -44,13 +44,22 @@ const goneRetry = 2 * time.Second
 // Mint makes an id of this service for something of an owner's. what keeps ids of several
 // kinds apart.
 func (p *Peers) Mint(what, owner string) (string, error) {
-	id, err := ulid.New(ulid.Timestamp(p.now()), rand.Reader)
+	id, err := ulid.New(p.moment(), rand.Reader)
 	if err != nil {
 		return "", fmt.Errorf("id: %w", err)
 	}
-	id26 := id.String()[:headEnd]
-	id26 += p.tag(id26, p.own)
-	return id26 + p.proof(what, owner, id26), nil
+	begin := id.String()[:headEnd]
+	begin += p.tag(begin, p.own)
+	return begin + p.proof(what, owner, begin), nil
+}
+
+// moment is now in milliseconds, or the next one of which there is no id yet: so few random
+// characters could be the same twice.
+func (p *Peers) moment() uint64 {
+	p.minting.Lock()
+	defer p.minting.Unlock()
+	p.minted = max(ulid.Timestamp(p.now()), p.minted+1)
+	return p.minted
 }
 
 // tag names a service in an id that begins with head.

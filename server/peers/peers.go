@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -53,6 +54,8 @@ type Peers struct {
 	log       *slog.Logger
 	now       func() time.Time
 	known     known
+	minting   sync.Mutex
+	minted    uint64 // the last moment
 	seen      seen
 }
 

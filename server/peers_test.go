@@ -344,6 +344,18 @@ func TestNoRequestIsPassedOnTwice(t *testing.T) {
 	a := g.all[1].get(sessionsPath + "/" + id)
 	require.Equal(t, 403, a.StatusCode, "the header names another address: %s", a.body)
 	require.Equal(t, 1, g.connections())
+
+	// One that a peer has passed on to the wrong service, which knows the right one.
+	client := g.peers[1].Client("10.0.0.3:80", http.Header{}, "http://127.0.0.1")
+	g.change(func() { g.at["10.0.0.1:80"], g.asked = strings.TrimPrefix(g.all[0].url, "http://"), nil })
+	res, err := client.Get("http://any" + sessionsPath + "/" + id)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Equal(t, 503, res.StatusCode)
+	require.Contains(t, string(raw), "another service has this session")
+	require.Equal(t, 1, g.connections(), "it went no further")
 }
 
 func TestHeadersOfPeersCannotBeMadeUp(t *testing.T) {

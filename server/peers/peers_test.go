@@ -55,7 +55,7 @@ func TestIDs(t *testing.T) {
 	for desc, err := range map[string]error{
 		"another owner's": two.Find("x", "another", id), "of another kind": two.Find("y", "owner", id), "empty": two.Find("x", "owner", ""),
 		"cut": two.Find("x", "owner", id[:25]), "longer": two.Find("x", "owner", id+"0"),
-		"another secret's": newPeers(t, "10.0.0.2:80", func(c *Config) { c.Secret = []byte(strings.Repeat("t", MinSecret)) }).Find("x", "owner", id),
+		"another secret's":            newPeers(t, "10.0.0.2:80", func(c *Config) { c.Secret = []byte(strings.Repeat("t", MinSecret)) }).Find("x", "owner", id),
 		"owner and what run together": two.Find("xo", "wner", id),
 	} {
 		require.ErrorIs(t, err, runner.ErrNoSession, desc)

@@ -42,20 +42,16 @@ func (x *Executor) Find(ctx context.Context, owner, id string) (ledger.State, *R
 }
 
 // Cancel cancels an owner's execution: one of this process at once, that of another service
-// by a mark. gently interrupts one of this process first, and gives its code a second. It returns
-// how the execution stood.
+// by a mark, which that one sees within a second. gently interrupts it first, and gives its code a
+// second. It returns how the execution stood.
 func (x *Executor) Cancel(ctx context.Context, owner, id string, gently bool) (ledger.State, error) {
 	if e := x.running.find(owner, id); e != nil {
-		if gently {
-			e.cancel(errInterrupted)
-		} else {
-			e.cancel(errCancelled)
-		}
+		e.cancel(cancelled(gently))
 		return ledger.Running, nil
 	}
 	stands, _, err := x.book.Look(ctx, owner, id)
 	if err == nil && stands == ledger.Running {
-		err = x.book.Mark(ctx, owner, id)
+		err = x.book.Mark(ctx, owner, id, gently)
 	}
 	return stands, err
 }

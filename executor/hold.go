@@ -29,6 +29,14 @@ var (
 	errOvertaken   = errors.New("another service has taken the run over")
 )
 
+// cancelled is the cause of a cancelled execution.
+func cancelled(gently bool) error {
+	if gently {
+		return errInterrupted
+	}
+	return errCancelled
+}
+
 // overtaken is what the client of an execution is told that was thought dead.
 func overtaken() *problem.Error {
 	return &problem.Error{
@@ -53,8 +61,8 @@ func (x *Executor) hold(e *execution, stop <-chan struct{}) {
 		case <-tick.C:
 		}
 		timed, cancel := context.WithTimeout(context.Background(), beatTime)
-		if x.book.Marked(timed, e.owner, e.id) { // another service was told to cancel
-			e.cancel(errCancelled)
+		if marked, gently := x.book.Marked(timed, e.owner, e.id); marked { // another service was told to cancel
+			e.cancel(cancelled(gently))
 		}
 		cancel()
 		if e.leased && time.Now().After(next) {

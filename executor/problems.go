@@ -32,6 +32,8 @@ func ProblemOf(err error) *problem.Error {
 		}
 	case errors.Is(err, runner.ErrNoSession):
 		return problem.NotFound()
+	case errors.As(err, new(*runner.ElsewhereError)): // of a request that is not passed on
+		return &problem.Error{Status: problem.StatusUnavailable, Text: "another service has this session", RetryAfter: time.Second, Cause: err}
 	case errors.As(err, &ofFile):
 		return OfSessionFile("path", ofFile)
 	case errors.As(err, &ofRunner):
@@ -76,6 +78,7 @@ var goneTexts = map[runner.GoneReason]string{
 	runner.GoneExpired: "its time to live was over",
 	runner.GoneIdle:    "nothing had used it for its idle time",
 	runner.GoneEvicted: "room was short, and it had been idle for longest",
+	runner.GoneService: "the service that had it has ended, or knows of it no more",
 	runner.GoneLost:    "its sandbox ended by itself, or could not be found again after a restart of the service",
 }
 
@@ -84,6 +87,9 @@ func GoneText(gone *runner.GoneError) string {
 	why, ok := goneTexts[gone.Reason]
 	if !ok {
 		why = "it has ended"
+	}
+	if gone.At.IsZero() {
+		return "the session is over: " + why
 	}
 	return fmt.Sprintf("the session is over since %s: %s", gone.At.UTC().Format(time.RFC3339), why)
 }

@@ -101,6 +101,8 @@ func (in *inSession) find(all runner.Sessions) error {
 	}
 	session, err := all.Find(in.owner, in.id)
 	switch {
+	case errors.As(err, new(*runner.ElsewhereError)): // which looks for an earlier reply, too
+		return err
 	case errors.Is(err, runner.ErrNoSession):
 		in.lost = noSuchSession()
 	case err != nil:

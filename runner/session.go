@@ -141,19 +141,25 @@ const (
 	GoneIdle    GoneReason = "idle"    // nobody used it for its idle time
 	GoneEvicted GoneReason = "evicted" // room was short, and it had been idle for longest
 	GoneLost    GoneReason = "lost"    // its sandbox ended, or could not be found again after a restart of the service
+	GoneService GoneReason = "service" // the service that had it is not there any more, or knows nothing of it
 )
 
 // GoneError is a session that is over. It is remembered for a while, and then
 // the session is one that never was.
 type GoneError struct {
 	Reason GoneReason
-	At     time.Time
-	Err    error // the cause, for the log; may be nil
+	At     time.Time // zero: not known
+	Err    error     // the cause, for the log; may be nil
 }
 
 func (e *GoneError) Error() string { return "the session is over: " + string(e.Reason) }
 
 func (e *GoneError) Unwrap() error { return e.Err }
+
+// ElsewhereError is a session that another service has, which is to be asked instead.
+type ElsewhereError struct{ Service string } // its address, HOST:PORT
+
+func (e *ElsewhereError) Error() string { return "the session is at another service" }
 
 // FileCode says what kind of refusal a FileError is.
 type FileCode string

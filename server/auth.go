@@ -39,8 +39,10 @@ func (s *Server) requireKey(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		web.SetCaller(c, caller)
 		s.connections.good(c.Request().Context(), caller.Owner())
-		if err := caller.Request(); err != nil {
-			return err
+		if !web.Passed(c) { // which the peer has counted
+			if err := caller.Request(); err != nil {
+				return err
+			}
 		}
 		if c.Request().Method != http.MethodDelete { // what ends something is no more to read
 			if err := s.Unread.MayBegin(caller.Owner()); err != nil {

@@ -32,12 +32,16 @@ func (s *Server) newEcho(allowOrigins []string) *echo.Echo {
 	e.Logger.SetOutput(io.Discard)
 	e.StdLogger = log.New(io.Discard, "", 0)
 	// Pre, so that these hold for addresses and methods that do not exist too.
-	e.Pre(s.connections.serve, s.traceRequests, s.logRequests, s.Pace.Keep, s.Unread.Deliver, web.RecoverPanic, harden, s.browsers.guard)
+	e.Pre(s.connections.serve, s.traceRequests, s.logRequests, s.Pace.Keep, s.Unread.Deliver, web.RecoverPanic, harden)
+	if s.Peers != nil {
+		e.Pre(s.arrive)
+	}
+	e.Pre(s.browsers.guard)
 	if cors := s.browsers.cors(allowOrigins); cors != nil {
 		e.Pre(cors)
 	}
 	for _, r := range s.calls {
-		handler := s.requireKey(r.Handler)
+		handler := s.requireKey(s.pass(r))
 		if r.Open {
 			handler = openly(r.Handler)
 		}

@@ -32,6 +32,7 @@ import (
 	"notebox/server/native"
 	"notebox/server/page"
 	"notebox/server/pages"
+	"notebox/server/peers"
 	"notebox/server/share"
 	"notebox/server/status"
 	"notebox/server/web"
@@ -85,6 +86,10 @@ type Config struct {
 	// Sessions are what callers may open; nil: none.
 	Sessions     runner.Sessions
 	SessionTimes executor.SessionTimes
+
+	// Peers are the services that share sessions with this one, whose Sessions are then a
+	// *peers.Sessions; nil: none.
+	Peers *peers.Peers
 
 	// Network is what runs reach that ask for one, and may have it; nil: none may.
 	Network runner.Network
@@ -185,6 +190,7 @@ func New(cfg Config) (_ *Server, err error) {
 			MaxUpload:  cmp.Or(cfg.MaxUpload, executor.DefaultMaxUpload),
 			Pace:       web.NewPace(cmp.Or(cfg.StoreStall, executor.DefaultStoreStall)),
 			PublicURL:  strings.TrimRight(cfg.PublicURL, "/"),
+			Peers:      cfg.Peers,
 			Log:        cfg.Log, Now: cfg.Now,
 		},
 		listen: cfg.ListenAddr, metrics: cfg.Metrics, observer: cfg.Observer, tracer: cfg.Tracer, pool: cfg.Pool, isolation: cfg.Isolation,

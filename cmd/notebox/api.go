@@ -59,6 +59,9 @@ func (p *program) newServer(ctx context.Context, all []environments.Environment)
 	if err := p.openSessions(ctx, &cfg, admitted); err != nil {
 		return err
 	}
+	if err := p.openPeers(&cfg); err != nil {
+		return err
+	}
 	if err := p.openDependencies(ctx, &cfg, admitted, all); err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func TestConfigInForce(t *testing.T) {
 		[]string{"NOTEBOX_TIMEOUT=20s", "NOTEBOX_MEMORY=1g", "NOTEBOX_CONFIG=notebox.conf", "NOTEBOX_STORAGE=s3://b?region=x&access_key=secret2"},
 		"config", "--json", "--memory", "3g", "--allow-origin", "https://a,https://b")
 	require.Zero(t, code, errs)
-	require.NotContains(t, out, "secret")
+	require.NotRegexp(t, "secret[12]", out)
 	var all []setting
 	require.NoError(t, json.Unmarshal([]byte(out), &all))
 	got := map[string]setting{}

@@ -69,6 +69,7 @@ type settings struct {
 	observe           observeSettings
 	network           networkSettings
 	sessions          sessionSettings
+	peers             peerSettings
 	agent             agentSettings
 	dependencies      dependencySettings
 }
@@ -95,6 +96,7 @@ func (s *settings) register(f *flag.FlagSet) groups {
 	g.add("Network of runs", s.network.register)
 	g.add("Packages that requests ask for", s.dependencies.register)
 	g.add("Sessions", s.sessions.register)
+	g.add("Several services behind one address", s.peers.register)
 	g.add("Questions to a model", s.agent.register)
 	g.add("Log and health", s.observe.register)
 	g.add("Sandboxes on the Docker daemon", s.registerSandboxes)
@@ -222,7 +224,7 @@ func (s *settings) check() error {
 	if s.serveFiles != storage.ServeAuto && s.serveFiles != storage.ServeProxy {
 		return fmt.Errorf("--serve-files is %s or %s", storage.ServeAuto, storage.ServeProxy)
 	}
-	return errors.Join(s.checkEngine(), s.observe.check(), s.sessions.check(), s.agent.check(), s.dependencies.check())
+	return errors.Join(s.checkEngine(), s.observe.check(), s.sessions.check(), s.peers.check(), s.agent.check(), s.dependencies.check())
 }
 
 // size is a flag in bytes that is written with a unit: 512MiB, 2g, 1000.

@@ -233,16 +233,24 @@ func (b *Book) Renew(ctx context.Context, owner, id string, passing bool) error 
 	return b.replace(ctx, ExecutionKey(owner, id, recordLease), b.lease(passing))
 }
 
-// Mark says that somebody wants an execution cancelled, which another service runs.
-func (b *Book) Mark(ctx context.Context, owner, id string) error {
-	_, err := b.put(ctx, ExecutionKey(owner, id, recordCancel), struct{}{})
+// mark is how an execution is to be cancelled.
+type mark struct {
+	Gently bool `json:"gently,omitempty"` // it is interrupted first
+}
+
+// Mark says that somebody wants an execution cancelled, which another service runs. The first mark
+// counts.
+func (b *Book) Mark(ctx context.Context, owner, id string, gently bool) error {
+	_, err := b.put(ctx, ExecutionKey(owner, id, recordCancel), mark{gently})
 	return err
 }
 
-// Marked reports whether there is a mark. If the store does not say, there is none.
-func (b *Book) Marked(ctx context.Context, owner, id string) bool {
-	found, _ := b.read(ctx, ExecutionKey(owner, id, recordCancel), new(struct{}))
-	return found
+// Marked reports whether there is a mark, and how it is meant. If the store does not say, there is
+// none.
+func (b *Book) Marked(ctx context.Context, owner, id string) (marked, gently bool) {
+	var m mark
+	marked, _ = b.read(ctx, ExecutionKey(owner, id, recordCancel), &m)
+	return marked, m.Gently
 }
 
 // Forget removes the records of an execution that has no result.

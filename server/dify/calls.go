@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"notebox/executor"
+	"notebox/runner"
 )
 
 // RunTime is when a run is interrupted, counted from the request's arrival: Dify reads for
@@ -178,6 +179,8 @@ type stopReply struct {
 // stop has a status of its own for what went wrong, as a workflow ends with this call.
 func stop(ctx context.Context, r *Request) (any, error) {
 	switch found, err := r.Sandboxes.stop(ctx, r.Fields["sandbox_id"]); {
+	case errors.As(err, new(*runner.ElsewhereError)):
+		return nil, err
 	case err != nil:
 		return stopReply{"error", "the sandbox could not be ended now; it will end by itself"}, nil
 	case !found:

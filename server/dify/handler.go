@@ -33,7 +33,7 @@ func Routes(kit *web.Kit, page echo.HandlerFunc) []web.Route {
 		web.On(http.MethodGet, "/dify/openapi.json", s.serveOpenAPI).WithoutKey(),
 	}
 	for _, call := range Calls() {
-		routes = append(routes, web.On(http.MethodPost, call.Path(), s.call(call)))
+		routes = append(routes, web.On(http.MethodPost, call.Path(), s.call(call)).NamesSession())
 	}
 	return routes
 }

@@ -100,6 +100,8 @@ func (d *sessions) stop(ctx context.Context, id string) (found bool, err error) 
 		return true, nil
 	case errors.Is(err, runner.ErrNoSession), errors.As(err, &gone):
 		return false, nil
+	case errors.As(err, new(*runner.ElsewhereError)):
+		return false, err
 	}
 	d.server.Log.ErrorContext(ctx, "a session could not be ended", "session", id, "error", err)
 	return true, err

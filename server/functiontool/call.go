@@ -18,6 +18,7 @@ import (
 	"notebox/executor"
 	"notebox/executor/intake"
 	"notebox/executor/problem"
+	"notebox/runner"
 	"notebox/server/body"
 	"notebox/server/web"
 )
@@ -116,8 +117,11 @@ func (s *handler) languagesOfCall(caller *access.Caller, asked *toolRequest) ([]
 		return s.ToolLanguages(caller, wanted)
 	}
 	var live *environments.Environment
-	if session, err := s.Executor.FindSession(caller, string(*asked.Session)); err == nil { // else the run is refused
+	switch session, err := s.Executor.FindSession(caller, string(*asked.Session)); {
+	case err == nil: // else the run is refused
 		live = s.Executor.ByName(session.Info().Environment)
+	case errors.As(err, new(*runner.ElsewhereError)): // which knows the session's languages
+		return nil, err
 	}
 	command := executor.IsBash(wanted)
 	if live != nil && (wanted == "" || command) {

@@ -17,6 +17,6 @@ func Routes(kit *web.Kit) []web.Route {
 	h := &handler{kit}
 	return []web.Route{
 		web.On(http.MethodGet, "/v1/tools", h.listTools),
-		web.On(http.MethodPost, "/v1/tools/call", h.callTool),
+		web.On(http.MethodPost, "/v1/tools/call", h.callTool).NamesSession(),
 	}
 }

@@ -47,7 +47,8 @@ type Handler struct {
 	}
 	streams context.Context // ends with the service: of streams on which nobody is answered
 	end     context.CancelFunc
-	secret  [32]byte // so that the ids of one owner's sessions tell nothing of others
+	secret  [32]byte                  // so that the ids of one owner's sessions tell nothing of others
+	mint    func(owner string) string // begins an id: unguessable, without a hyphen
 }
 
 // owned is what serves one owner.
@@ -62,7 +63,7 @@ type Callers func(head http.Header, base string) (Service, error)
 
 // NewHandler returns one whose calls go to the Services of their callers.
 func NewHandler(of Callers) *Handler {
-	h := &Handler{of: of, idle: SessionTimeout}
+	h := &Handler{of: of, idle: SessionTimeout, mint: func(string) string { return rand.Text() }}
 	h.owners.all = map[string]*owned{}
 	h.streams, h.end = context.WithCancel(context.Background())
 	_, _ = rand.Read(h.secret[:]) // it does not fail
@@ -135,7 +136,7 @@ const Version = "1"
 
 // newID is unguessable, and tells whose session it is to who has the secret.
 func (h *Handler) newID(owner string) string {
-	id := rand.Text()
+	id := h.mint(owner)
 	return id + "-" + h.mark(owner, id)
 }
 
@@ -148,6 +149,9 @@ func (h *Handler) owns(owner, id string) bool {
 	id, mark, _ := strings.Cut(id, "-")
 	return subtle.ConstantTimeCompare([]byte(mark), []byte(h.mark(owner, id))) == 1
 }
+
+// Streams ends when EndStreams is called.
+func (h *Handler) Streams() context.Context { return h.streams }
 
 // EndStreams ends the streams by which clients hear of what they did not ask for; calls
 // that go on are answered.

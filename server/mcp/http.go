@@ -12,7 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
+	"notebox/agent/remote"
 	"notebox/agent/tool"
+	"notebox/client"
 	"notebox/environments"
 	"notebox/executor"
 	"notebox/executor/intake"
@@ -22,8 +24,8 @@ import (
 	"notebox/server/web"
 )
 
-// path is where the protocol is served.
-const path = "/mcp"
+// Path is where the protocol is served.
+const Path = "/mcp"
 
 // retry is what a client with too many MCP sessions is told to wait.
 const retry = time.Minute
@@ -38,18 +40,24 @@ type Endpoint struct {
 func NewEndpoint(kit *web.Kit) *Endpoint {
 	s := &Endpoint{Kit: kit}
 	s.Handler = NewHandler(s.caller)
+	if s.Peers != nil {
+		s.Handler.mint = s.mint
+	}
 	return s
 }
 
 // Routes are the calls.
 func (s *Endpoint) Routes() []web.Route {
-	return []web.Route{web.On(http.MethodPost, path, s.serve), web.On(http.MethodGet, path, s.serve), web.On(http.MethodDelete, path, s.serve)}
+	return []web.Route{web.On(http.MethodPost, Path, s.serve), web.On(http.MethodGet, Path, s.serve), web.On(http.MethodDelete, Path, s.serve)}
 }
 
 // serve answers a request.
 func (s *Endpoint) serve(c echo.Context) error {
 	if !s.KnownOrigin(c.Request()) { // the protocol wants it checked in any case
 		return problem.Forbidden("pages of this Origin may not call this service")
+	}
+	if err := s.elsewhere(c); err != nil {
+		return err // before its body is read
 	}
 	work := s.Intake.Workspace(web.Owner(c))
 	defer work.Clear(c.Request().Context())
@@ -142,7 +150,14 @@ func (s *Endpoint) caller(head http.Header, base string) (Service, error) {
 		p := web.NeedsKey()
 		return nil, &Refusal{Status: int(p.Status), Detail: p.Detail()}
 	}
+	var at func(string) Service
+	if s.Peers != nil {
+		at = func(peer string) Service {
+			return API{remote.New(client.Options{BaseURL: "http://" + peer, HTTP: s.Peers.Client(peer, head, base), Once: true})}
+		}
+	}
 	return &Local{
+		At:       at,
 		Executor: s.Executor, Caller: caller, Base: base, MaxCode: s.MaxBody, Told: s.told, Log: s.Log,
 		Languages: func() (tool.About, error) {
 			about := s.AboutTool()

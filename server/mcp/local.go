@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -25,6 +26,17 @@ type Local struct {
 	Log  *slog.Logger
 
 	Languages func() (tool.About, error) // for the caller
+	// At is the Service of a peer, for the same caller: it has a session that this one has
+	// not. nil: there are no peers.
+	At func(peer string) Service
+}
+
+// elsewhere is the Service that has a session, if err says that another one has it; else nil.
+func (l *Local) elsewhere(err error) Service {
+	if there := (*runner.ElsewhereError)(nil); l.At != nil && errors.As(err, &there) {
+		return l.At(there.Service)
+	}
+	return nil
 }
 
 // tell is deferred: it writes a call to the log, and makes its error one that a model may
@@ -34,7 +46,7 @@ func (l *Local) tell(ctx context.Context, err *error, of *[]slog.Attr) {
 		panic(v)
 	}
 	who := append([]slog.Attr{slog.String("owner", l.Caller.Owner()), slog.String("caller", l.Caller.Name())}, *of...)
-	if *err == nil || ctx.Err() != nil {
+	if *err == nil || ctx.Err() != nil || errors.As(*err, new(*Refusal)) { // a peer's, who has told its log
 		l.Log.LogAttrs(ctx, slog.LevelInfo, "a call of MCP", who...)
 		return
 	}
@@ -68,6 +80,9 @@ func (l *Local) Run(ctx context.Context, e Execution, said func(string)) (_ []by
 		o.Timeout = &e.Timeout
 	}
 	run, err := l.Executor.Begin(ctx, l.Caller, o)
+	if peer := l.elsewhere(err); peer != nil {
+		return peer.Run(ctx, e, said)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +134,9 @@ func (l *Local) OpenSession(ctx context.Context, r SessionRequest) (_ *client.Se
 func (l *Local) CloseSession(ctx context.Context, id string) (err error) {
 	defer l.tell(ctx, &err, inSession(id))
 	session, err := l.Executor.FindSession(l.Caller, id)
+	if peer := l.elsewhere(err); peer != nil {
+		return peer.CloseSession(ctx, id)
+	}
 	if err != nil {
 		return err
 	}
@@ -137,6 +155,9 @@ func (l *Local) files(id string) (session *executor.Session, leave func(), err e
 func (l *Local) ListFiles(ctx context.Context, id, folder string) (list client.FileList, err error) {
 	defer l.tell(ctx, &err, inSession(id))
 	session, leave, err := l.files(id)
+	if peer := l.elsewhere(err); peer != nil {
+		return peer.ListFiles(ctx, id, folder)
+	}
 	if err != nil {
 		return list, err
 	}
@@ -160,6 +181,9 @@ func entryOf(f executor.FileEntry) client.FileEntry {
 func (l *Local) ReadFile(ctx context.Context, id, path string) (_ *client.Content, err error) {
 	defer l.tell(ctx, &err, inSession(id))
 	session, leave, err := l.files(id)
+	if peer := l.elsewhere(err); peer != nil {
+		return peer.ReadFile(ctx, id, path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -196,6 +220,9 @@ func below(path string) string {
 func (l *Local) WriteFile(ctx context.Context, id, path, content string) (_ *client.FileEntry, err error) {
 	defer l.tell(ctx, &err, inSession(id))
 	session, leave, err := l.files(id)
+	if peer := l.elsewhere(err); peer != nil {
+		return peer.WriteFile(ctx, id, path, content)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ type handler struct{ *web.Kit }
 func Routes(kit *web.Kit) []web.Route {
 	s := &handler{kit}
 	return []web.Route{
-		web.On(http.MethodPost, "/v1/execute", s.execute),
+		web.On(http.MethodPost, "/v1/execute", s.execute).NamesSession(),
 		web.On(http.MethodGet, executionsPrefix+":id", s.getExecution),
 		web.On(http.MethodDelete, executionsPrefix+":id", s.cancelExecution),
 		web.On(http.MethodGet, "/v1/environments", s.listEnvironments),

@@ -2,7 +2,10 @@ package native
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -68,6 +71,9 @@ func (s *handler) withSession(c echo.Context, do func(context.Context, *executor
 	return do(c.Request().Context(), session)
 }
 
+// silentHeader says how many services did not tell their sessions.
+const silentHeader = "Notebox-Silent-Services"
+
 // listSessions answers GET /v1/sessions.
 func (s *handler) listSessions(c echo.Context) error {
 	all, err := s.Executor.SessionsOf(web.Caller(c))
@@ -79,6 +85,20 @@ func (s *handler) listSessions(c echo.Context) error {
 	}{[]SessionEntry{}}
 	for _, info := range all {
 		answer.Sessions = append(answer.Sessions, aboutSession(info))
+	}
+	if s.Peers != nil && !web.Passed(c) {
+		answers, silent := s.Peers.Ask(c.Request(), sessionsPath)
+		for _, raw := range answers {
+			var theirs struct{ Sessions []SessionEntry }
+			if err := json.Unmarshal(raw, &theirs); err != nil {
+				silent++
+			}
+			answer.Sessions = append(answer.Sessions, theirs.Sessions...)
+		}
+		slices.SortStableFunc(answer.Sessions, func(a, b SessionEntry) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		if silent > 0 {
+			c.Response().Header().Set(silentHeader, strconv.Itoa(silent))
+		}
 	}
 	return web.Fresh(c, http.StatusOK, answer)
 }

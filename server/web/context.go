@@ -15,6 +15,8 @@ const (
 	callerKey  = "caller"  // its *access.Caller
 	runKey     = "run"     // its run's id
 	sessionKey = "session" // its session's id
+	peerKey    = "peer"    // the service that it is passed on to
+	passedKey  = "passed"  // true: a peer has passed it on
 )
 
 // SetCaller says who calls.
@@ -25,6 +27,15 @@ func NoteRun(c echo.Context, id string) { c.Set(runKey, id) }
 
 // NoteSession says which session a request is about.
 func NoteSession(c echo.Context, id string) { c.Set(sessionKey, id) }
+
+// NotePeer says to which service a request is passed on.
+func NotePeer(c echo.Context, address string) { c.Set(peerKey, address) }
+
+// SetPassed says that a peer has passed a request on to this service.
+func SetPassed(c echo.Context) { c.Set(passedKey, true) }
+
+// Passed reports whether one has.
+func Passed(c echo.Context) bool { return c.Get(passedKey) != nil }
 
 // Run is the run that a request is about; "" if it is about none.
 func Run(c echo.Context) string {
@@ -49,6 +60,9 @@ func Who(c echo.Context) []slog.Attr {
 	}
 	if session, ok := c.Get(sessionKey).(string); ok {
 		attrs = append(attrs, slog.String("session", session))
+	}
+	if peer, ok := c.Get(peerKey).(string); ok {
+		attrs = append(attrs, slog.String("peer", peer))
 	}
 	if owner := Owner(c); owner != "" {
 		attrs = append(attrs, slog.String("owner", owner))

@@ -16,6 +16,7 @@ import (
 	"notebox/executor/problem"
 	"notebox/runner"
 	"notebox/server/body"
+	"notebox/server/peers"
 )
 
 // Kit is what every protocol is made of. Its fields are set once.
@@ -40,6 +41,8 @@ type Kit struct {
 	PublicURL string // without a slash at its end; may be empty
 	Log       *slog.Logger
 	Now       func() time.Time
+
+	Peers *peers.Peers // the services that share sessions with this one; nil: none
 
 	// KnownOrigin reports whether a request comes from no page in a browser, or from one of a
 	// site that may call.
@@ -67,6 +70,7 @@ type Route struct {
 	Path    string
 	Handler echo.HandlerFunc
 	Open    bool // needs no API key
+	Keep    bool // its body may name a session that a peer has
 }
 
 // On is a call that needs an API key, if there are any.
@@ -77,6 +81,12 @@ func On(method, path string, handler echo.HandlerFunc) Route {
 // WithoutKey is the call for everybody.
 func (r Route) WithoutKey() Route {
 	r.Open = true
+	return r
+}
+
+// NamesSession is the call whose body may name a session, so that it is known when the body is read.
+func (r Route) NamesSession() Route {
+	r.Keep = true
 	return r
 }
 
@@ -99,6 +109,7 @@ func (k *Kit) Begin(c echo.Context, o *executor.Order) (*executor.Run, error) {
 	}
 	run, err := k.Executor.Begin(c.Request().Context(), Caller(c), o)
 	if err == nil {
+		ForgetBody(c)
 		NoteRun(c, run.ID)
 	}
 	return run, err

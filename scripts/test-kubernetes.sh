@@ -67,13 +67,6 @@ tests() {
     grep -vE '^(=== |ok|PASS)' "$state/logs/test.log" >&2
     exit 1
   }
-cd "$root/tests/cluster"
-export CGO_ENABLED=0 # as in the build, whose compiled packages are used again
-# shellcheck disable=SC2016  # awk's
-go test -trimpath -tags disable_grpc_modules,grpcnotrace -count 1 -v -timeout 30m "$@" . 2>&1 | tee "$state/logs/test.log" |
-  awk '/^ *--- / { sub(/^Test/, "", $3); print $3, $2 == "PASS:" ? "pass" : $2 == "SKIP:" ? "SKIP" : "FAIL"; fflush() }' || {
-  grep -vE '^(=== |ok|PASS)' "$state/logs/test.log" >&2
-  exit 1
 }
 tests tests/cluster "$@"
 tests runner/kubernetes "$@"

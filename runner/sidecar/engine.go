@@ -46,7 +46,6 @@ type Options struct {
 // Engine is a runner.Host of containers that others have started.
 type Engine struct {
 	options       Options
-	adopted       sync.Map     // workers of an earlier process that this one has come to, by id
 	mine          sync.Map     // the ids of workers that this process looks after
 	cores, memory atomic.Int64 // of a container as it said last; memory is 0 where there is no limit
 }

@@ -17,10 +17,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apps "k8s.io/api/apps/v1"
 	authorization "k8s.io/api/authorization/v1"
 	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 const (
@@ -126,25 +129,36 @@ func TestChartRefuses(t *testing.T) {
 		"image": "notebox/service:1", "languages.jupyter.image": "notebox/jupyter:1",
 		"worker.privileges": "accept", "apiKeys.existingSecret": "keys",
 	}
-	const refused = "nothing"
+	several := func(more map[string]string) map[string]string {
+		set := map[string]string{"storage.url": "s3://notebox", "linkKeys.existingSecret": "links", "peers.existingSecret": "peers"}
+		maps.Copy(set, more)
+		return set
+	}
+	const accepted = ""
 	for _, test := range []struct {
 		desc string
 		set  map[string]string
 		want string
 	}{
-		{"what is good", nil, refused},
+		{"what is good", nil, accepted},
 		{"no image", map[string]string{"image": ""}, "name the service's image"},
 		{"no word about privileges", map[string]string{"worker.privileges": ""}, "the capability SYS_ADMIN, to mount a /proc of their own"},
 		{"another word", map[string]string{"worker.privileges": "yes"}, "worker"},
-		{"user namespaces", map[string]string{"worker.privileges": "", "worker.userNamespaces": "true"}, refused},
-		{"pods", map[string]string{"worker.privileges": "", "engine": "kubernetes"}, refused},
+		{"user namespaces", map[string]string{"worker.privileges": "", "worker.userNamespaces": "true"}, accepted},
+		{"pods", map[string]string{"worker.privileges": "", "engine": "kubernetes"}, accepted},
 		{"no keys", map[string]string{"apiKeys.existingSecret": ""}, "apiKeys.none"},
-		{"nobody's keys", map[string]string{"apiKeys.existingSecret": "", "apiKeys.none": "true"}, refused},
+		{"nobody's keys", map[string]string{"apiKeys.existingSecret": "", "apiKeys.none": "true"}, accepted},
 		{"no Python", map[string]string{"languages.jupyter.image": ""}, "languages.jupyter.image"},
 		{"several pods and a folder", map[string]string{"replicas": "2"}, "storage.url"},
 		{"several pods and no link keys", map[string]string{"replicas": "2", "storage.url": "s3://notebox"}, "linkKeys.existingSecret"},
-		{"several pods", map[string]string{"replicas": "2", "storage.url": "s3://notebox", "linkKeys.existingSecret": "links"}, refused},
-		{"two that count pods", map[string]string{"autoscaling.enabled": "true", "keda.enabled": "true", "storage.url": "s3://notebox", "linkKeys.existingSecret": "links"}, "only one may set"},
+		{"several pods that are no peers", several(map[string]string{"replicas": "2", "peers.existingSecret": ""}), "whose key peer-secret has at least 32 bytes"},
+		{"several by CPU time that are no peers", several(map[string]string{"autoscaling.enabled": "true", "peers.existingSecret": ""}), "peers.existingSecret"},
+		{"several by KEDA that are no peers", several(map[string]string{"keda.enabled": "true", "peers.existingSecret": ""}), "peers.existingSecret"},
+		{"peers' secret that is no name", several(map[string]string{"peers.existingSecret": "The Secret"}), "existingSecret"},
+		{"several pods", several(map[string]string{"replicas": "2"}), accepted},
+		{"limits at a Redis", map[string]string{"limits.redis.existingSecret": "limits"}, accepted},
+		{"limits' URL in a value", map[string]string{"limits.redis.url": "redis://redis.example.org"}, "limits"},
+		{"two that count pods", several(map[string]string{"autoscaling.enabled": "true", "keda.enabled": "true"}), "only one may set"},
 		{"a value that is none", map[string]string{"replica": "2"}, "replica"},
 		{"a value of another type", map[string]string{"end.drainSeconds": "soon"}, "drainSeconds"},
 	} {
@@ -156,7 +170,7 @@ func TestChartRefuses(t *testing.T) {
 				args = append(args, "--set", name+"="+value)
 			}
 			out, err := c.tool("", args...)
-			if test.want == refused {
+			if test.want == accepted {
 				require.NoError(t, err)
 				return
 			}
@@ -164,6 +178,78 @@ func TestChartRefuses(t *testing.T) {
 			require.Contains(t, out, test.want)
 		})
 	}
+}
+
+// TestChartPeers find each other by the Service that the chart makes for it, and their NetworkPolicy
+// lets them reach each other, however narrow it is.
+func TestChartPeers(t *testing.T) {
+	c := open(t)
+	for desc, test := range map[string]struct {
+		set             string
+		name            string // that of peers
+		ingress, egress []networking.NetworkPolicyPeer
+	}{
+		"one pod": {`networkPolicy.egress=[],networkPolicy.from=[{"namespaceSelector":{}}]`, "", []networking.NetworkPolicyPeer{{NamespaceSelector: &meta.LabelSelector{}}}, nil},
+		"peers": {
+			`networkPolicy.egress=[],networkPolicy.from=[{"namespaceSelector":{}}],peers.existingSecret="secret"`, "on-notebox-pods:8080",
+			[]networking.NetworkPolicyPeer{{NamespaceSelector: &meta.LabelSelector{}}, {PodSelector: ownPods}},
+			[]networking.NetworkPolicyPeer{{PodSelector: ownPods}},
+		},
+		"peers that everybody reaches": {`peers.existingSecret="secret"`, "on-notebox-pods:8080", nil, nil},
+	} {
+		t.Run(desc, func(t *testing.T) {
+			c.T = t
+			rendered := c.helm("template", "on", chart, "--kube-version", "1.34.0", "--values", filepath.Join(chart, "examples/one-pod.yaml"), "--set-json", test.set)
+			var policy networking.NetworkPolicy
+			var deployment apps.Deployment
+			var pods core.Service
+			pick(t, rendered, "NetworkPolicy", "on-notebox", &policy)
+			pick(t, rendered, "Deployment", "on-notebox", &deployment)
+			pick(t, rendered, "Service", "on-notebox-pods", &pods)
+
+			env := map[string]string{}
+			for _, variable := range deployment.Spec.Template.Spec.Containers[0].Env {
+				env[variable.Name] = variable.Value
+				if from := variable.ValueFrom; from != nil {
+					env[variable.Name] = from.FieldRef.FieldPath
+				}
+			}
+			require.Equal(t, test.name, env["NOTEBOX_PEERS"])
+			if test.name != "" {
+				require.Equal(t, "status.podIP", env["POD_IP"])
+				require.True(t, pods.Spec.PublishNotReadyAddresses)
+				require.Equal(t, core.ClusterIPNone, pods.Spec.ClusterIP)
+				require.Equal(t, ownPods.MatchLabels, pods.Spec.Selector)
+				require.Subset(t, deployment.Spec.Template.Labels, pods.Spec.Selector)
+			}
+			require.Len(t, policy.Spec.Ingress, 1)
+			require.Equal(t, test.ingress, policy.Spec.Ingress[0].From)
+			if test.egress == nil {
+				require.Empty(t, policy.Spec.Egress)
+				return
+			}
+			require.Len(t, policy.Spec.Egress, 1)
+			require.Equal(t, test.egress, policy.Spec.Egress[0].To)
+			require.EqualValues(t, 8080, policy.Spec.Egress[0].Ports[0].Port.IntVal)
+		})
+	}
+}
+
+// ownPods are those of the release "on".
+var ownPods = &meta.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": "notebox", "app.kubernetes.io/instance": "on"}}
+
+// pick reads one object of a rendered chart.
+func pick(t *testing.T, rendered, kind, name string, object any) {
+	t.Helper()
+	for _, one := range strings.Split(rendered, "\n---\n") {
+		var is meta.PartialObjectMetadata
+		require.NoError(t, yaml.Unmarshal([]byte(one), &is))
+		if is.Kind == kind && is.Name == name {
+			require.NoError(t, yaml.Unmarshal([]byte(one), object))
+			return
+		}
+	}
+	require.Fail(t, "not rendered", "%s %s", kind, name)
 }
 
 // release is an installed chart.

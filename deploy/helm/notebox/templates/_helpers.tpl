@@ -59,6 +59,9 @@ none of that. docs/kubernetes.md has more.
 {{- if not $v.linkKeys.existingSecret }}
 {{- fail "linkKeys.existingSecret: several pods sign links with the same secrets: name a Secret that has them" }}
 {{- end }}
+{{- if not $v.peers.existingSecret }}
+{{- fail "peers.existingSecret: several pods pass calls for a session on to the pod that has it, and know each other by a secret: name a Secret whose key peer-secret has at least 32 bytes" }}
+{{- end }}
 {{- end }}
 {{- if and $v.autoscaling.enabled $v.keda.enabled }}
 {{- fail "autoscaling and keda: only one may set the number of pods" }}
@@ -83,6 +86,10 @@ none of that. docs/kubernetes.md has more.
   "api-keys-file" "" }}
 {{- if $v.apiKeys.none }}{{ $_ := set $all "no-auth" "true" }}{{ else }}{{ $_ := set $all "api-keys-file" "/etc/notebox/api-keys/api-keys" }}{{ end }}
 {{- if $v.linkKeys.existingSecret }}{{ $_ := set $all "link-keys" "/etc/notebox/link-keys/link-keys" }}{{ end }}
+{{- if $v.peers.existingSecret }}
+{{- $_ := set $all "peers" (printf "%s-pods:8080" (include "notebox.name" .)) }}
+{{- $_ := set $all "peer-secret" "/etc/notebox/peers/peer-secret" }}
+{{- end }}
 {{- if eq $v.engine "kubernetes" }}
 {{- $_ := set $all "kubernetes-namespace" (include "notebox.sandboxes" .) }}
 {{- $_ := set $all "probe-every" "5m" }}{{/* each probe takes a pod */}}
@@ -95,6 +102,14 @@ none of that. docs/kubernetes.md has more.
 {{- range $flag, $value := merge (deepCopy $v.settings) $all }}
 - name: NOTEBOX_{{ $flag | upper | replace "-" "_" }}
   value: {{ include "notebox.text" $value | quote }}
+{{- end }}
+{{- if $v.peers.existingSecret }}
+- name: POD_IP # where peers find this pod
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+{{- end }}
+{{- with $v.limits.redis.existingSecret }}
+- name: NOTEBOX_LIMITS
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: url}}
 {{- end }}
 {{- with $v.env }}
 {{ toYaml . }}

@@ -54,7 +54,13 @@ func (l *Local) tell(ctx context.Context, err *error, of *[]slog.Attr) {
 	*err = &Refusal{Status: int(p.Status), Detail: p.Detail()}
 }
 
-func inSession(id string) *[]slog.Attr { return &[]slog.Attr{slog.String("session", id)} }
+// inSession names a session for the log, which gets nothing else that callers write.
+func inSession(id string) *[]slog.Attr {
+	if !executor.IsSessionID(id) {
+		return new([]slog.Attr)
+	}
+	return &[]slog.Attr{slog.String("session", id)}
+}
 
 // About implements Service.
 func (l *Local) About(context.Context) (About, error) {

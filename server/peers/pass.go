@@ -39,6 +39,9 @@ func (p *Peers) Pass(w http.ResponseWriter, r *http.Request, address string) (er
 		r = r.WithContext(r.Context())
 		r.Body = body
 	}
+	// Or the server would take what is left of the body for itself when the peer begins to answer. A
+	// writer that cannot do it is a test's.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	own := w.Header().Clone()
 	proxy := &httputil.ReverseProxy{
 		Transport: p.transport,

@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// neighbourCode prints a line every 50 ms until it is told to stop.
+// neighbourCode prints a line every 50 ms until it is told to stop: each at once, as an interrupt may
+// come between two writes.
 const neighbourCode = `import time
 i = 0
 while True:
-    print('line', i, flush=True)
+    print(f'line {i}\n', end='', flush=True)
     i += 1
     time.sleep(0.05)`
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -39,8 +40,12 @@ type worker struct {
 	intake    chan struct{} // closed when nothing more comes from that one
 }
 
-// endTries and endPause bound the wait for what a worker has left to be gone.
-const endTries, endPause = 1000, 10 * time.Millisecond
+const (
+	// endPause is that between looks at what a worker has left, which is told of after so many.
+	endTries, endPause = 1000, 10 * time.Millisecond
+	// endTime bounds the wait for an end.
+	endTime = 15 * time.Second
+)
 
 // begin starts it.
 func (w *worker) begin() error {
@@ -68,6 +73,7 @@ func (w *worker) begin() error {
 		err = w.cmd.Start()
 	}
 	if err != nil {
+		w.removeGroups()
 		in.Close()
 		out.Close()
 		return err
@@ -169,7 +175,7 @@ func (w *worker) end() error {
 	select {
 	case <-w.ended:
 		return nil
-	case <-time.After(2 * endTries * endPause):
+	case <-time.After(endTime):
 		return errors.New("the worker does not end")
 	}
 }
@@ -178,11 +184,13 @@ func (w *worker) end() error {
 func (w *worker) finish() {
 	w.code = exitCode(int(w.cmd.ProcessState.Sys().(syscall.WaitStatus)))
 	w.in.Close()
-	for range endTries {
-		if !w.killZygote() && !w.removeGroups() {
-			break
+	pause := endPause
+	for tries := 1; w.killZygote() || w.removeGroups(); tries++ { // its ids are nobody else's before
+		if tries == endTries {
+			fmt.Fprintln(os.Stderr, "supervisor: a worker has left what cannot be removed:", w.id)
+			pause = time.Second
 		}
-		time.Sleep(endPause)
+		time.Sleep(pause)
 	}
 	close(w.ended)
 	w.hangUp()

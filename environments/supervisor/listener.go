@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"notebox/environments/supervisor/wire"
 )
 
@@ -24,6 +26,8 @@ const (
 	socketMode = 0o660
 	// callTimeout bounds the wait for a call on a connection.
 	callTimeout = 10 * time.Second
+	// acceptPause is the wait after a connection that could not be taken.
+	acceptPause = 100 * time.Millisecond
 	// remembered is how long the end of a worker is told to who waits for it late.
 	remembered = time.Minute
 	// maxWorkers bounds workers: a service has one or two for each language, and a few more where
@@ -32,9 +36,10 @@ const (
 	// idsOfWorker, as with Docker: two for the zygote and two for each cell.
 	idsOfWorker = 512
 	// firstID and lastID are where a worker's ids are sought on a host without user namespaces.
-	// Nobody has them there, and of so many blocks two pods have the same one hardly ever: that
-	// would have them share what the kernel counts by user.
-	firstID, lastID = 1 << 30, 1<<31 - 1
+	// They are above those that systemd gives to containers, and above those of runner/kubernetes.
+	// Of so many blocks two pods have the same one hardly ever: that would have them share what the
+	// kernel counts by user.
+	firstID, lastID = 0x78000000, 0x7fffffff
 	// firstMapped and lastMapped are sought inside a user namespace, which has 65,536 ids of its
 	// own: above those of people, below those of Debian's own.
 	firstMapped, lastMapped = 10_000, 59_999
@@ -66,17 +71,18 @@ func serve(socket string) error {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	unix.Umask(0o777 &^ socketMode)
 	in, err := net.Listen("unix", socket)
+	unix.Umask(0o022)
 	if err != nil {
-		return err
-	}
-	if err := os.Chmod(socket, socketMode); err != nil {
 		return err
 	}
 	for {
 		conn, err := in.Accept()
-		if err != nil {
-			return err
+		if err != nil { // for want of descriptors, say: an end would be that of all cells
+			fmt.Fprintln(os.Stderr, "supervisor:", err)
+			time.Sleep(acceptPause)
+			continue
 		}
 		go l.answer(conn.(*net.UnixConn))
 	}
@@ -132,7 +138,10 @@ func (l *listener) answer(conn *net.UnixConn) {
 	if err != nil {
 		answer.Error, answer.Unknown = err.Error(), errors.Is(err, errUnknown)
 	}
-	if sent := wire.WriteLine(conn, answer); sent != nil || stream == nil {
+	_ = conn.SetWriteDeadline(time.Now().Add(callTimeout))
+	sent := wire.WriteLine(conn, answer)
+	_ = conn.SetWriteDeadline(time.Time{})
+	if sent != nil || stream == nil {
 		conn.Close()
 		return
 	}
@@ -145,8 +154,7 @@ func (l *listener) do(c wire.Call, conn net.Conn) (a wire.Answer, stream *worker
 	case wire.CallReady:
 		return a, nil, nil
 	case wire.CallReap:
-		l.reap(c.Service, c.Keep)
-		return a, nil, nil
+		return a, nil, l.reap(c.Service, c.Keep)
 	case wire.CallStart:
 		w, err := l.start(c)
 		if err != nil {
@@ -230,7 +238,7 @@ func (l *listener) user() (int, error) {
 }
 
 // reap ends the workers of a service but some.
-func (l *listener) reap(service string, keep []string) {
+func (l *listener) reap(service string, keep []string) (err error) {
 	l.mu.Lock()
 	var all []*worker
 	for id, w := range l.workers {
@@ -240,8 +248,9 @@ func (l *listener) reap(service string, keep []string) {
 	}
 	l.mu.Unlock()
 	for _, w := range all {
-		_ = w.end()
+		err = errors.Join(err, w.end())
 	}
+	return err
 }
 
 // forget has nothing told of a worker any more.

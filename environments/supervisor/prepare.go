@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +20,8 @@ const (
 	hostGroups = "/sys/fs/cgroup"
 	// coreLimit, openFiles and oomScore are those of package posture, which a container of a
 	// cluster cannot be given.
-	coreLimit, openFiles, oomScore = 1, 8192, "500"
+	coreLimit, openFiles, oomScore = 1, 8192, 500
+	oomFile                        = "/proc/self/oom_score_adj"
 )
 
 // names are files that runtimes mount into a container, and which tell code of the pod. Code finds
@@ -46,7 +48,9 @@ func prepare(socket string) error {
 		writableGroups(),
 	)
 	for file, content := range names {
-		err = errors.Join(err, allowed(replace(file, content)))
+		if left := replace(file, content); left != nil { // no wall: it tells of the pod
+			fmt.Fprintln(os.Stderr, "supervisor: code will see the container's own", file+":", left)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("prepare the container: %w", err)
@@ -57,8 +61,10 @@ func prepare(socket string) error {
 			return fmt.Errorf("set a limit: %w", err)
 		}
 	}
-	if err := write("/proc/self/oom_score_adj", oomScore); err != nil {
-		return err
+	if number(oomFile) < oomScore { // a cluster gives more to whom it can do without
+		if err := write(oomFile, strconv.Itoa(oomScore)); err != nil {
+			return err
+		}
 	}
 	// Without new privileges a program of root's gets no more than this thread has.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -103,12 +109,16 @@ func writableGroups() error {
 	}
 	defer mounts.Close()
 	var all []string
-	for lines := bufio.NewScanner(mounts); lines.Scan(); {
+	lines := bufio.NewScanner(mounts)
+	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		kind := slices.Index(fields, "-") + 1
 		if len(fields) > 4 && kind > 0 && kind < len(fields) && strings.HasPrefix(fields[kind], "cgroup") {
 			all = append(all, fields[4])
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
 	}
 	for _, folder := range all {
 		if folder != hostGroups && filepath.Dir(folder) != hostGroups {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"notebox/runner"
 )
 
@@ -109,8 +111,10 @@ func (b *watched) err() error {
 const (
 	// askTime is how long a peer may take to answer Ask: from its memory.
 	askTime = 2 * time.Second
-	// maxAsked bounds such an answer, in bytes: thousands of sessions.
-	maxAsked = 4 << 20
+	// maxAsked bounds such an answer, in bytes: a thousand sessions.
+	maxAsked = 1 << 20
+	// askedAtOnce bounds how many peers are asked at one time.
+	askedAtOnce = 16
 )
 
 // Ask sends all other peers a GET of a path, as the caller of r, and returns what those
@@ -125,16 +129,18 @@ func (p *Peers) Ask(r *http.Request, path string) (answers [][]byte, silent int)
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
 	all := make([][]byte, len(others))
-	var asking sync.WaitGroup
+	var asking errgroup.Group
+	asking.SetLimit(askedAtOnce)
 	for i, address := range others {
-		asking.Go(func() {
+		asking.Go(func() error {
 			answer, err := p.ask(ctx, r, address, path)
 			if all[i] = answer; err != nil {
 				p.silent(r.Context(), err)
 			}
+			return nil
 		})
 	}
-	asking.Wait()
+	_ = asking.Wait()
 	for _, answer := range all {
 		if answer == nil {
 			silent++

@@ -121,6 +121,31 @@ func TestAddresses(t *testing.T) {
 	require.ErrorContains(t, p.Check(t.Context()), "no peer finds its sessions")
 }
 
+// TestOneWhoLeaves: who asks first and leaves, or a name server that is away for a moment, hides no
+// peer from the others.
+func TestOneWhoLeaves(t *testing.T) {
+	looks, away := 0, false
+	p := newPeers(t, "10.0.0.1:80", func(c *Config) {
+		c.Lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) {
+			if looks++; away {
+				return nil, errors.New("no answer")
+			}
+			return []netip.Addr{netip.MustParseAddr("10.0.0.2")}, ctx.Err()
+		}
+	})
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	all, err := p.addresses(left, freshFor)
+	require.NoError(t, err)
+	require.Equal(t, []string{"10.0.0.2:80"}, all)
+	away = true
+	p.forget()
+	all, err = p.addresses(t.Context(), freshFor)
+	require.Error(t, err)
+	require.Equal(t, []string{"10.0.0.2:80"}, all, "as it was")
+	require.Equal(t, 2, looks)
+}
+
 func TestConfig(t *testing.T) {
 	good := Config{Own: netip.MustParseAddrPort("10.0.0.1:80"), Secret: secret, Names: []string{"a:80"}}
 	for desc, change := range map[string]func(*Config){

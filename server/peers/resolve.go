@@ -18,7 +18,7 @@ const (
 	keptFor  = 5 * time.Second
 	freshFor = time.Second
 	// maxPeers bounds the addresses: more is no Service of notebox.
-	maxPeers = 10_000
+	maxPeers = 1000
 )
 
 // name is one of Config.Names.
@@ -31,8 +31,8 @@ type name struct {
 type known struct {
 	mu  sync.Mutex
 	at  time.Time // zero: never
-	all []string
-	err error // why some may be missing
+	all []string  // where some were not found, those of before are among them
+	err error     // why some may be missing
 }
 
 // addresses are the peers', this service's own among them or not, as they were at most so
@@ -44,10 +44,16 @@ func (p *Peers) addresses(ctx context.Context, age time.Duration) ([]string, err
 	if !k.at.IsZero() && time.Since(k.at) < age {
 		return k.all, k.err
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	// For all who ask, so it does not end with the one who asked first.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
 	defer cancel()
-	k.all, k.err = p.look(ctx)
-	k.at = time.Now()
+	all, err := p.look(ctx)
+	if err != nil {
+		all = append(all, k.all...)
+		slices.Sort(all)
+		all = slices.Compact(all)
+	}
+	k.all, k.err, k.at = all, err, time.Now()
 	return k.all, k.err
 }
 

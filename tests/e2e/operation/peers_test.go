@@ -117,7 +117,9 @@ func TestThreeServicesBehindOneAddress(t *testing.T) {
 		return last.Status == http.StatusGone
 	}, sessionPatience, time.Second)
 	require.Contains(t, string(last.Body), "its variables and files are lost")
-	require.Equal(t, http.StatusGone, service.Ask(t, http.MethodGet, b.URL+path, "").Status)
+	require.Eventually(t, func() bool { // it knows the names of some seconds ago
+		return service.Ask(t, http.MethodGet, b.URL+path, "").Status == http.StatusGone
+	}, sessionPatience, time.Second)
 	require.Equal(t, "by the first\n", service.Ask(t, http.MethodGet, c.URL+ended, "").Reply(t).Text)
 	require.Equal(t, "of another\n", c.Step(t, own, "print('of another')"))
 	require.Equal(t, http.StatusNoContent, service.Ask(t, http.MethodDelete, c.URL+"/v1/sessions/"+own, "").Status)

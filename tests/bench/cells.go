@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -127,10 +128,13 @@ func (s *service) cellMemory(ctx context.Context) (cell, worker int64, err error
 		pid := pids[0]
 		pids = append(pids[1:], children[pid]...)
 		group, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-		if err != nil {
-			return 0, 0, err
+		var proportional int64
+		if err == nil {
+			_, proportional, err = memoryOf(pid)
 		}
-		_, proportional, err := memoryOf(pid)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended meanwhile
+		}
 		if err != nil {
 			return 0, 0, err
 		}

@@ -63,7 +63,7 @@ tests() {
   cd "$root/$1"
   # shellcheck disable=SC2016  # awk's
   go test -trimpath -tags disable_grpc_modules,grpcnotrace -count 1 -v -timeout 30m "${@:2}" . 2>&1 | tee "$state/logs/test.log" |
-    awk '/^ *--- / { sub(/^Test/, "", $3); print $3, $2 == "PASS:" ? "pass" : $2 == "SKIP:" ? "SKIP" : "FAIL"; fflush() }' || {
+    awk '/^ *--- / { sub(/^Test/, "", $3); print $3, $2 == "PASS:" ? "pass" : $2 == "SKIP:" ? "SKIP" : "FAIL"; fflush(); bad = bad || $2 == "SKIP:" } END { exit bad }' || {
     grep -vE '^(=== |ok|PASS)' "$state/logs/test.log" >&2
     exit 1
   }

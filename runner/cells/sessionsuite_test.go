@@ -1,7 +1,6 @@
 package cells_test
 
 import (
-	"context"
 	"crypto/rand"
 	"strings"
 	"testing"
@@ -10,10 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
-	"notebox/runner/admission"
-	"notebox/runner/pool"
 	"notebox/runner/runnertest"
-	"notebox/runner/session"
 )
 
 // TestSessions runs on cells of one worker.
@@ -24,16 +20,7 @@ func TestSessions(t *testing.T) {
 	engine := newEngine(t, service)
 	runnertest.TestSessions(t, runnertest.SessionHarness{
 		Sessions: func(t *testing.T) runner.Sessions {
-			pool := pool.New(engine, pool.Options{Log: testLog(t)})
-			admission := admission.New(pool, admission.Limits{MaxRunning: 2})
-			all := session.New(pool, admission, session.Options{Log: testLog(t)})
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				require.NoError(t, all.Close(ctx))
-				require.NoError(t, pool.Close(ctx))
-			})
-			return all
+			return runnertest.SessionsOn(t, engine, testLog(t))
 		},
 		Environment: environment(t),
 		Limits:      limits,

@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"context"
 	"crypto/rand"
 	"strings"
 	"testing"
@@ -10,10 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"notebox/runner"
-	"notebox/runner/admission"
-	"notebox/runner/pool"
 	"notebox/runner/runnertest"
-	"notebox/runner/session"
 )
 
 // TestSessions runs on containers, which are few at one time so that a small machine
@@ -25,17 +21,8 @@ func TestSessions(t *testing.T) {
 	runnertest.TestSessions(t, runnertest.SessionHarness{
 		Sessions: func(t *testing.T) runner.Sessions {
 			service := "test-sessions-" + strings.ToLower(rand.Text())
-			pool := pool.New(newEngine(t, service), pool.Options{Log: testLog(t)})
-			admission := admission.New(pool, admission.Limits{MaxRunning: 2})
-			all := session.New(pool, admission, session.Options{Log: testLog(t)})
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				require.NoError(t, all.Close(ctx))
-				require.NoError(t, pool.Close(ctx))
-				require.Empty(t, left(t, service))
-			})
-			return all
+			t.Cleanup(func() { require.Empty(t, left(t, service)) })
+			return runnertest.SessionsOn(t, newEngine(t, service), testLog(t))
 		},
 		Environment: env,
 		Limits:      limits,

@@ -14,10 +14,7 @@ import (
 
 	"notebox/environments"
 	"notebox/runner"
-	"notebox/runner/admission"
-	"notebox/runner/pool"
 	"notebox/runner/runnertest"
-	"notebox/runner/session"
 )
 
 // The tests here are on a real cluster, which NOTEBOX_TEST_KUBECONFIG names: make test-kubernetes
@@ -41,17 +38,8 @@ func TestSessions(t *testing.T) {
 	runnertest.TestSessions(t, runnertest.SessionHarness{
 		Sessions: func(t *testing.T) runner.Sessions {
 			service := "test-sessions-" + strings.ToLower(rand.Text())
-			pool := pool.New(realEngine(t, service), pool.Options{Log: testLog(t)})
-			admission := admission.New(pool, admission.Limits{MaxRunning: 2})
-			all := session.New(pool, admission, session.Options{Log: testLog(t)})
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				require.NoError(t, all.Close(ctx))
-				require.NoError(t, pool.Close(ctx))
-				require.Empty(t, left(t, service))
-			})
-			return all
+			t.Cleanup(func() { require.Empty(t, left(t, service)) })
+			return runnertest.SessionsOn(t, realEngine(t, service), testLog(t))
 		},
 		Environment: env,
 		Limits:      limits,

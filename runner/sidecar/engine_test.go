@@ -16,11 +16,8 @@ import (
 
 	"notebox/environments"
 	"notebox/runner"
-	"notebox/runner/admission"
 	"notebox/runner/cells"
-	"notebox/runner/pool"
 	"notebox/runner/runnertest"
-	"notebox/runner/session"
 	"notebox/runner/sidecar"
 )
 
@@ -145,16 +142,7 @@ func TestSessions(t *testing.T) {
 	engine := c.engine(t, "test")
 	runnertest.TestSessions(t, runnertest.SessionHarness{
 		Sessions: func(t *testing.T) runner.Sessions {
-			pool := pool.New(engine, pool.Options{Log: testLog(t)})
-			admission := admission.New(pool, admission.Limits{MaxRunning: 2})
-			all := session.New(pool, admission, session.Options{Log: testLog(t)})
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				require.NoError(t, all.Close(ctx))
-				require.NoError(t, pool.Close(ctx))
-			})
-			return all
+			return runnertest.SessionsOn(t, engine, testLog(t))
 		},
 		Environment: environment(t),
 		Limits:      limits,
